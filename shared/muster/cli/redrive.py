@@ -22,8 +22,6 @@ from muster.operator.redrive import (
 )
 
 HEADERS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
-_WIDTH = 400
-"""Characters of a cell: enough for a kind (63), a namespace (63) and a name (253)."""
 
 
 @click.command("redrive")
@@ -53,8 +51,8 @@ def command(
     An event that the broker accepts is deleted. If a function fails on it once more, it comes back under
     another name. Functions look at the cluster before they act, so an old event does no harm.
 
-    The broker is reached through the API server, which needs the right to `create` `services/proxy`; with
-    --to it is reached directly, for example through a port-forward.
+    A broker of Knative in knative-eventing is reached through the API server, which needs the right to
+    `create` `services/proxy`; with --to any broker is reached directly, for example through a port-forward.
 
     Exits with 1 if an event could not be sent.
     """
@@ -114,7 +112,7 @@ def _print(letters: Sequence[StoredLetter], output: str) -> None:
 
 def _row(stored: StoredLetter) -> tuple[str, ...]:
     if stored.letter is None:
-        return (stored.name, stored.since, "-", _short(stored.error), "-", "-")
+        return (stored.name, stored.since, "-", stored.error, "-", "-")
     letter = stored.letter
     answer = f"{letter.code} {letter.answer}".strip() or "no answer in time"
     # The answer of a function may have several lines, which are joined.
@@ -123,11 +121,6 @@ def _row(stored: StoredLetter) -> tuple[str, ...]:
         stored.since,
         letter.function or "-",
         " ".join(answer.split())[:80],
-        _short(str(letter.event["type"])),
-        _short(letter.about) or "-",
+        str(letter.event["type"]),
+        letter.about or "-",
     )
-
-
-def _short(text: str) -> str:
-    """Return the text cut to the width of a cell: one long row would make all rows as wide."""
-    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."

@@ -16,3 +16,8 @@ def printable(text: str, limit: int | None = None) -> str:
         limit: the most characters of the result; no more of the text are looked at.
     """
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text[:limit])[:limit]
+
+
+def cut_to(text: str, limit: int) -> str:
+    """Return a text of at most `limit` characters; a longer one is cut and ends with three dots more."""
+    return text if len(text) <= limit else f"{text[:limit]}..."

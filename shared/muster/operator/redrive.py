@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
 from muster.events.cloudevent import STRUCTURED
 from muster.events.dead_letters import SELECTOR, DeadLetter, from_config_map
 from muster.objects.resources import CONFIGMAPS, Resource
+from muster.objects.text import cut_to
+from muster.policy.limits import MESSAGE_LENGTH
 from muster.simulator.broker import NoAnswerError
 from muster.simulator.broker.targets import HttpTarget
 
 BROKERS = Resource("eventing.knative.dev", "v1", "brokers", "Broker")
+_ADDRESS = re.compile(
+    r"(https?)://(broker-ingress|kafka-broker-ingress)\.knative-eventing\.svc(?:\.[a-z0-9.-]+)?(/.*)"
+)
+"""The address of a broker at an ingress of Knative Eventing: Knative's own, or that on Kafka."""
+_PORTS = {"http": 80, "https": 443}
 TIMEOUT_SECONDS = 10.0
 """How long a broker may take to answer."""
 
@@ -105,26 +112,31 @@ def to_url(url: str) -> Sender:
 def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
     """Return a sender that reaches a broker inside the cluster through the API server's Service proxy.
 
-    Needs `create` on `services/proxy` in the namespace of the broker's ingress.
+    Needs `create` on `services/proxy` in the namespace of the broker's ingress. Whoever may write the status
+    of the broker could name any Service in its address, so only the ingresses of Knative are addressed.
 
     Raises:
-        NoBrokerError: the broker does not exist or has no address yet.
+        NoBrokerError: the broker does not exist, has no address yet, or one elsewhere.
     """
     try:
         live = client.get(BROKERS, broker, namespace)
     except ApiGone:
         live = None
-    url = (((live or {}).get("status") or {}).get("address") or {}).get("url", "")
+    url = str((((live or {}).get("status") or {}).get("address") or {}).get("url") or "")
     if not url:
         raise NoBrokerError(
             f"Broker {namespace}/{broker} {'has no address yet' if live else 'does not exist'}; "
             "set another one with --to"
         )
-    parts = urlsplit(url)
-    service, _, domain = (parts.hostname or "").partition(".")
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    ingress = f"{domain.partition('.')[0]}/services/{parts.scheme}:{service}:{port}"
-    path = f"/api/v1/namespaces/{ingress}/proxy{parts.path}"
+    address = _ADDRESS.fullmatch(url)
+    if address is None or address[3] != f"/{namespace}/{broker}":
+        shown = cut_to(url, MESSAGE_LENGTH)
+        raise NoBrokerError(
+            f"Broker {namespace}/{broker} has the address {shown}, which is not its path at an "
+            "ingress in knative-eventing; if it is right, reach it with --to"
+        )
+    service = f"{address[1]}:{address[2]}:{_PORTS[address[1]]}"
+    path = f"/api/v1/namespaces/knative-eventing/services/{service}/proxy{address[3]}"
 
     def send(event: Mapping[str, Any]) -> str:
         status, answer = client.raw("POST", path, body=event, content_type="application/cloudevents+json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -12,14 +12,16 @@ from typing import Any, TypeVar
 
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Object
+from muster.cluster.paging import without_containers
 from muster.cluster.read import collect
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
+from muster.objects.text import cut_to
 from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
-from muster.policy.owner_status.conditions import READY, SCHEDULED
+from muster.policy.owner_status.conditions import MESSAGE_LIMIT, READY, SCHEDULED
 from muster.policy.owners import KINDS, runs_as
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.plans.manifests import FALLBACK
@@ -29,9 +31,16 @@ from muster.policy.reasons import Reason
 _NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
 """A DNS subdomain in a condition message, which may be the name of an object."""
 
+_REASON = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+"""A reason in an annotation, which anyone who may write PodGroups can set to any text."""
+
+_UNBOUND = "spec.nodeName="
+"""A field selector."""
+
 _ALWAYS_SERVED = (PODS, JOBS)
 """Kinds of which a 404 means that no API server answered; the others may not be installed."""
 
+_IN_GROUP = "schedulingGroup"
 _Found = TypeVar("_Found")
 
 _POD_LABELS = frozenset(runs_as(kind).pod_label for kind in KINDS)
@@ -54,8 +63,10 @@ class Item:
         what: the object, as `job/llama`.
         state: whether its pods wait, or run one by one.
         since: RFC 3339; "" if unknown.
-        reason: a `muster.policy.reasons.Reason`, or the scheduler's.
+        reason: a `muster.policy.reasons.Reason`, or the scheduler's; "" if unknown.
         message: the message of the condition, or what it waits for.
+
+    Tenants can write texts of a megabyte in place of the last three, so they are cut.
     """
 
     namespace: str
@@ -64,6 +75,11 @@ class Item:
     since: str
     reason: str
     message: str
+
+    def __post_init__(self) -> None:
+        """Cut the texts."""
+        for name in ("since", "reason", "message"):
+            object.__setattr__(self, name, cut_to(getattr(self, name), MESSAGE_LIMIT))
 
     @property
     def name(self) -> str:
@@ -102,11 +118,15 @@ def read_status(
     """
     status = ClusterStatus()
     lister = _Lister(cluster, namespace, status.not_read, reading)
-    pods = _PodStates(lister.list(PODS, partial(map, Pod.read), labels=GROUP))
+    # A gated pod waits even if its group label was removed. Of the others only the unbound ones are read.
+    marked = lister.list(PODS, _outlines, labels=GROUP)
+    unmarked = lister.list(PODS, _outlines, labels=f"!{GROUP}", fields=_UNBOUND)
+    found = [*marked, *(pod for pod in unmarked if pod.gated)]
+    pods = _PodStates(list({(pod.namespace, pod.name): pod for pod in found}.values()))
     owners = [item for kind in KINDS for item in lister.list(kind.resource, partial(_of_owners, kind, pods))]
     named = {(owner.namespace, name) for owner in owners for name in _NAME.findall(owner.message)}
-    groups = lister.list(POD_GROUPS, partial(map, PodGroup.read))
-    members = [*_of_groups(groups, pods), *_of_pods(pods.all, groups)]
+    groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods)))
+    members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
     unnamed = [member for member in members if (member.namespace, member.name) not in named]
     status.items = sorted(
         [*owners, *unnamed], key=lambda item: (item.namespace, item.since, item.what, item.reason)
@@ -124,12 +144,17 @@ class _Lister:
     reading: Callable[[str], object]
 
     def list(
-        self, resource: Resource, view: Callable[[Iterable[Object]], Iterable[_Found]], labels: str = ""
+        self,
+        resource: Resource,
+        view: Callable[[Iterable[Object]], Iterable[_Found]],
+        *,
+        labels: str = "",
+        fields: str = "",
     ) -> list[_Found]:
         """Return everything that `view` yields from a kind; nothing if it is forbidden or not installed."""
         self.reading(resource.plural)
         try:
-            return collect(self.cluster, resource, view, self.namespace, labels=labels)
+            return collect(self.cluster, resource, view, self.namespace, labels=labels, fields=fields)
         except Forbidden as error:
             self.not_read[resource.plural] = error.message
         except ApiGone:
@@ -138,31 +163,66 @@ class _Lister:
         return []
 
 
-class _PodStates:
-    """The pods with a group label, and which owners and groups have pods that run or are still to run."""
+@dataclass(frozen=True, slots=True)
+class _PodOutline:
+    """What is kept of a pod that is still to end; a tenant may give a pod a megabyte of labels or gates.
 
-    def __init__(self, pods: list[Pod]) -> None:
+    Attributes:
+        namespace: of the pod.
+        name: of the pod.
+        created: RFC 3339.
+        group: the PodGroup that its schedulingGroup names; "" if none.
+        owners: names and values of the labels by which the pods of an owner are found.
+        bound: whether it has a node.
+        gated: whether it has Muster's gate.
+    """
+
+    namespace: str
+    name: str
+    created: str
+    group: str
+    owners: tuple[tuple[str, str], ...]
+    bound: bool
+    gated: bool
+
+    def keys(self) -> Iterator[tuple[str, str, str]]:
+        """Yield namespace, label or `schedulingGroup`, and name of its PodGroup and each of its owners."""
+        yield self.namespace, _IN_GROUP, self.group
+        for label, value in self.owners:
+            yield self.namespace, label, value
+
+
+def _outlines(bodies: Iterable[Object]) -> Iterator[_PodOutline]:
+    """Yield the outlines of the pods that are still to end."""
+    for pod in map(Pod.read, map(without_containers, bodies)):
+        if not (pod.finished or pod.being_deleted):
+            metadata = pod.metadata
+            owners = tuple((label, metadata.labels[label]) for label in _POD_LABELS & metadata.labels.keys())
+            yield _PodOutline(
+                namespace=metadata.namespace,
+                name=metadata.name,
+                created=metadata.creation_timestamp,
+                group=pod.pod_group_name,
+                owners=owners,
+                bound=pod.bound,
+                gated=GATE in pod.gates,
+            )
+
+
+class _PodStates:
+    """The pods of groups, and which owners and groups have pods that run or are still to run."""
+
+    def __init__(self, pods: list[_PodOutline]) -> None:
         self.all = pods
         self._running: set[tuple[str, str, str]] = set()
         self._pending: set[tuple[str, str, str]] = set()
         for pod in pods:
-            if not (pod.finished or pod.being_deleted):
-                (self._running if pod.bound else self._pending).update(_keys(pod))
+            (self._running if pod.bound else self._pending).update(pod.keys())
 
     def run(self, namespace: str, label: str, name: str) -> bool:
         """Whether pods run that have a label or group, and none of them waits."""
         key = (namespace, label, name)
         return key in self._running and key not in self._pending
-
-
-_IN_GROUP = "schedulingGroup"
-
-
-def _keys(pod: Pod) -> Iterator[tuple[str, str, str]]:
-    namespace = pod.metadata.namespace
-    yield namespace, _IN_GROUP, pod.pod_group_name
-    for label in _POD_LABELS & pod.metadata.labels.keys():
-        yield namespace, label, pod.metadata.labels[label]
 
 
 def _of_owners(kind: OwnerKind, pods: _PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
@@ -197,39 +257,49 @@ def _of_condition(body: Object, condition: Mapping[str, Any], state: State) -> I
     )
 
 
-def _of_groups(groups: list[PodGroup], pods: _PodStates) -> Iterator[Item]:
-    """Yield basic groups that stand in for a policy that failed, and groups that cannot be scheduled."""
-    for group in groups:
-        metadata = group.metadata
-        name, fallback = f"podgroup/{metadata.name}", metadata.annotations.get(FALLBACK)
-        if fallback is not None:
-            reason, _, message = fallback.partition(": ")
-            run = pods.run(metadata.namespace, _IN_GROUP, metadata.name)
-            yield Item(
-                metadata.namespace,
-                name,
-                State.NO_GANG if run else State.WAITING,
-                metadata.creation_timestamp,
-                reason,
-                f"a fallback PodGroup, no gang: {message}",
-            )
-        elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
-            reason, message = group.refusal
-            condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
-            since = condition.get("lastTransitionTime") or ""
-            yield Item(metadata.namespace, name, State.WAITING, since, reason, message)
+def _of_groups(pods: _PodStates, bodies: Iterable[Object]) -> Iterator[tuple[tuple[str, str], Item | None]]:
+    """Yield namespace and name of each group, with its entry if it has one."""
+    for group in map(PodGroup.read, bodies):
+        yield (group.metadata.namespace, group.metadata.name), _of_group(group, pods)
 
 
-def _of_pods(pods: list[Pod], groups: list[PodGroup]) -> Iterator[Item]:
-    """Yield an entry per group whose pods have Muster's gate, or whose PodGroup does not exist."""
-    existing = {(group.metadata.namespace, group.metadata.name) for group in groups}
+def _of_group(group: PodGroup, pods: _PodStates) -> Item | None:
+    """Return the entry of a basic group in place of a failed policy, or of a group that has no room."""
+    metadata = group.metadata
+    name, fallback = f"podgroup/{metadata.name}", metadata.annotations.get(FALLBACK)
+    if fallback is not None:
+        reason, _, message = fallback.partition(": ")
+        if not _REASON.fullmatch(reason):
+            reason, message = "", fallback
+        run = pods.run(metadata.namespace, _IN_GROUP, metadata.name)
+        return Item(
+            metadata.namespace,
+            name,
+            State.NO_GANG if run else State.WAITING,
+            metadata.creation_timestamp,
+            reason,
+            f"a fallback PodGroup, no gang: {message}",
+        )
+    if metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
+        reason, message = group.refusal
+        condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
+        since = condition.get("lastTransitionTime") or ""
+        return Item(metadata.namespace, name, State.WAITING, since, reason, message)
+    return None
+
+
+def _of_pods(pods: Iterable[_PodOutline], existing: Collection[tuple[str, str]]) -> Iterator[Item]:
+    """Yield an entry per group whose pods have Muster's gate, or whose PodGroup does not exist.
+
+    Args:
+        pods: those that are still to end.
+        existing: namespaces and names of the PodGroups.
+    """
     by_group: defaultdict[tuple[str, str, bool], list[tuple[str, str]]] = defaultdict(list)
     for pod in pods:
-        namespace, group = pod.metadata.namespace, pod.pod_group_name
-        orphaned = bool(group) and (namespace, group) not in existing
-        if pod.finished or pod.being_deleted or pod.bound or not (GATE in pod.gates or orphaned):
-            continue
-        by_group[namespace, group, orphaned].append((pod.metadata.creation_timestamp, pod.metadata.name))
+        orphaned = bool(pod.group) and (pod.namespace, pod.group) not in existing
+        if not pod.bound and (pod.gated or orphaned):
+            by_group[pod.namespace, pod.group, orphaned].append((pod.created, pod.name))
     for (namespace, group, orphaned), members in by_group.items():
         since, oldest = min(members)
         count = f"{len(members)} pod{'' if len(members) == 1 else 's'}"

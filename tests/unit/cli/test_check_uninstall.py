@@ -25,6 +25,11 @@ def a_member(*modifiers: b.Modifier) -> Any:
     return b.a_pod(b.a_job(), 0, b.stamped(GROUP), b.gated(GATE), *modifiers)
 
 
+def without_label(pod: Any) -> None:
+    """Remove the group label."""
+    del pod["metadata"]["labels"]["muster.dev/group"]
+
+
 @pytest.mark.parametrize(
     ("objects", "place", "stranded"),
     [
@@ -32,7 +37,7 @@ def a_member(*modifiers: b.Modifier) -> Any:
         pytest.param(POLICIES[:2], 1, "muster-", id="a policy is there"),
         pytest.param([b.a_pod_group(), a_member()], 2, "team-a/llama-0", id="a pod has our gate"),
         pytest.param(
-            [a_member(b.labelled({}), b.gated(GATE))],
+            [a_member(without_label)],
             2,
             "team-a/llama-0",
             id="a pod has our gate, without our label",

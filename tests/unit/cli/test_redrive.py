@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from muster.cluster.errors import Unavailable
 from muster.events.dead_letters import SELECTOR, cut, of_request, to_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
-from muster.operator.redrive import list_letters, through_api_server
+from muster.objects.text import printable
+from muster.operator.redrive import BROKERS, list_letters, through_api_server
 from muster.operator.redrive import redrive as send_again
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
@@ -26,6 +27,7 @@ from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Muster, assert_names
+from tests.unit.cli.test_check import DEFINITIONS
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, structured
 from tests.unit.runtime.fakes import NOW
@@ -44,6 +46,7 @@ class RedriveCluster:
     heard: list[CloudEvent] = field(default_factory=list)
     broker: Any = None
     url: str = ""
+    load: Callable[[list[Any]], object] = list
 
     def function(self, headers: Any, body: bytes, _timeout: float | None) -> Answer:
         """Any of the functions."""
@@ -81,9 +84,21 @@ def world(tmp_path: Path) -> Iterator[RedriveCluster]:
         made.broker = Broker(wiring, {**services, "dead-letter": buries}, workers=0)
         ingress = Ingress(made.broker)
         ingress.start()
-        made.url = ingress.url
+        made.url, made.load = ingress.url, server.load
         yield made
         ingress.stop()
+
+
+def put_broker(world: RedriveCluster, address: str) -> None:
+    """Store the cluster's broker with this address."""
+    broker = {
+        "apiVersion": BROKERS.api_version,
+        "kind": "Broker",
+        "metadata": {"name": "muster", "namespace": HOME},
+        "spec": {},
+        "status": {"address": {"url": address}},
+    }
+    world.load([*(each for each in DEFINITIONS if each["spec"]["names"]["kind"] == "Broker"), broker])
 
 
 def redrive(muster: Muster, world: RedriveCluster, *arguments: str) -> Result:
@@ -94,9 +109,13 @@ def redrive(muster: Muster, world: RedriveCluster, *arguments: str) -> Result:
 def test_a_row_is_short_whatever_a_sender_wrote(muster: Muster, world: RedriveCluster) -> None:
     """The longest cell makes all rows as wide."""
     world.store(id="2", kind="", subject="x" * 9_000, type="y" * 9_000)
+    letter = world.client.get(CONFIGMAPS, world.store(), HOME)
+    assert letter is not None
+    letter["data"]["function"] = "z" * 9_000
+    world.client.replace(CONFIGMAPS, letter, manager="test")
     result = redrive(muster, world)
     assert result.exit_code == 0
-    assert max(map(len, result.stdout.splitlines())) < 1_000
+    assert max(map(len, result.stdout.splitlines())) < 2_000
 
 
 def test_the_list_names_the_function_and_its_answer(
@@ -294,6 +313,69 @@ def test_clusters_own_broker_is_reached_through_the_api_server(wording: Wording)
         "/api/v1/namespaces/knative-eventing/services/http:broker-ingress:80/proxy/muster-system/muster"
     )
     assert request.body == JOB_ADDED
+
+
+KNATIVE = "http://broker-ingress.knative-eventing.svc.cluster.local"
+
+
+@pytest.mark.parametrize(
+    ("address", "service"),
+    [
+        pytest.param(f"{KNATIVE}/{HOME}/muster", "http:broker-ingress:80", id="Knative's"),
+        pytest.param(
+            f"https://broker-ingress.knative-eventing.svc/{HOME}/muster", "https:broker-ingress:443", id="TLS"
+        ),
+        pytest.param(
+            f"http://kafka-broker-ingress.knative-eventing.svc.example.com/{HOME}/muster",
+            "http:kafka-broker-ingress:80",
+            id="on Kafka",
+        ),
+    ],
+)
+def test_the_ingresses_of_knative_are_addressed(address: str, service: str) -> None:
+    """At the path of the broker."""
+    broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": address}}}
+    with serving(ScriptedResponse(body=broker), ScriptedResponse(202)) as script:
+        assert through_api_server(Client.for_server(script.url), HOME, "muster")(JOB_ADDED) == ""
+    assert script.requests[1].path == (
+        f"/api/v1/namespaces/knative-eventing/services/{service}/proxy/{HOME}/muster"
+    )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param(f"http://victim.team-b.svc/{HOME}/muster", id="another Service"),
+        pytest.param(f"http://broker-ingress.team-b.svc/{HOME}/muster", id="another namespace"),
+        pytest.param(f"{KNATIVE}/{HOME}/other", id="another broker"),
+        pytest.param(f"{KNATIVE}/team-b/../{HOME}/muster", id="dots in the path"),
+        pytest.param(f"{KNATIVE}/{HOME}/muster?a=b", id="a query"),
+        pytest.param(f"{KNATIVE}/../../../../nodes/node-1/proxy/run", id="a path out of the proxy"),
+        pytest.param(f"{KNATIVE}:9092/{HOME}/muster", id="another port"),
+        pytest.param(f"http://broker-ingress.knative-eventing.svc@victim/{HOME}/muster", id="a login"),
+        pytest.param(f"ftp://broker-ingress.knative-eventing.svc/{HOME}/muster", id="another scheme"),
+        pytest.param("http://a:99999/x", id="no port"),
+        pytest.param("http://[x/", id="no URL"),
+        pytest.param("http://a\u2100b/", id="no host"),
+    ],
+)
+def test_no_other_address_is_sent_to(muster: Muster, world: RedriveCluster, address: str) -> None:
+    """Whoever may write a Broker's status would choose what is asked with the operator's rights."""
+    name = world.store()
+    put_broker(world, address)
+    sent = redrive(muster, world, "--all")
+    assert (sent.exit_code, sent.stdout) == (1, "")
+    (line,) = sent.stderr.splitlines()
+    assert_names(line, "Broker muster-system/muster", printable(address), "--to")
+    assert world.letters() == [name]
+
+
+def test_the_refused_address_is_cut(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+    """The line says what to do."""
+    world.store()
+    put_broker(world, "http://" + "x" * 9_000)
+    (line,) = redrive(muster, world, "--all").stderr.splitlines()
+    wording(line.replace("x" * 193, "X"))
 
 
 @pytest.mark.parametrize(

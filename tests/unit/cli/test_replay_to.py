@@ -122,6 +122,16 @@ def test_it_keeps_within_the_time(
     wording(without_duration(summary))
 
 
+@pytest.mark.parametrize("subject", ["a\r\nb: c", "\u202e"])
+def test_an_event_that_no_header_can_have_is_refused(
+    muster: Muster, filed: Filed, function: _RefusingFunction, subject: str
+) -> None:
+    """The other events are sent."""
+    events = [an_event(id="1", name="sweep-1") | {"subject": subject}, STREAM[1]]
+    result = muster("replay", filed("e.json", events), "--to", function.url)
+    assert (result.exit_code, [event["id"] for event in function.came]) == (1, ["2"])
+
+
 def test_a_refused_connection_is_reported(muster: Muster, filed: Filed, wording: Wording) -> None:
     """Refused for every event; the exit status shows it."""
     result = muster("replay", filed("e.json", STREAM[:1]), "--to", "http://127.0.0.1:1")

@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from muster.cluster.client import Client
 from muster.cluster.errors import Expired
 from muster.cluster.paging import Page
 from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
-    NAMESPACES,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
-from muster.operator.check import Level, check_policies, check_uninstall
+from muster.operator.check import Level, check_installation, check_policies, check_uninstall
 from muster.operator.status import read_status
+from muster.simulator.apiserver import ApiServer
 from tests.support import builders as b
 
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
 POLICY = "muster.dev/pod-group-policy"
 _FEW = (
-    NAMESPACES,
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
 )
+SOURCE = {
+    "apiVersion": "sources.knative.dev/v1",
+    "metadata": {"name": "jobs", "namespace": "muster-system"},
+}
 POLICIES = {"one": "workload: {}", "two": "x", "three": "workload: {}"}
 
 
@@ -67,7 +72,7 @@ class _Paged(Snapshot):
         return Page(found[begin : begin + 1], str(begin + 1) if begin + 1 < len(found) else "")
 
     def list(self, resource: Resource, *arguments: Any, **options: Any) -> Any:
-        """Fail: a list of a large cluster does not fit into memory. Namespaces and policies are few."""
+        """Fail: a list of a large cluster does not fit into memory. Admission policies are few."""
         if resource in _FEW:
             return super().list(resource, *arguments, **options)
         raise AssertionError(f"{resource.plural} were listed as a whole")
@@ -107,6 +112,25 @@ def test_check_of_an_uninstallation_reads_pods_page_by_page() -> None:
     cluster = _Paged([member, b.a_pod(b.a_job(), 1, b.stamped(GROUP), b.with_spec(schedulingGates=[]))])
     found = {finding.about: finding.level for finding in check_uninstall(cluster)}
     assert (found["pods with Muster's gate"], found["pods without their PodGroup"]) == (Level.FAIL,) * 2
+
+
+class _WithoutWholeLists(Client):
+    """A cluster that is read page by page."""
+
+    def list(self, resource: Resource, *_: Any, **__: Any) -> Any:
+        """Fail: the list may not fit into memory."""
+        raise AssertionError(f"{resource.plural} were listed as a whole")
+
+
+def test_check_of_an_installation_reads_namespaces_page_by_page() -> None:
+    """Where tenants make their own there may be thousands."""
+    with ApiServer() as server:
+        server.load([b.a_namespace()])
+        client = _WithoutWholeLists.for_server(server.url)
+        now = datetime(2030, 1, 1, tzinfo=UTC)
+        sources = [{"kind": "ApiServerSource", "spec": {"namespaceSelector": {}}, **SOURCE}]
+        found = {finding.about: finding for finding in check_installation(client, sources, now)}
+    assert "team-a" in found["label muster.dev/gang-jobs"].message
 
 
 def test_a_list_that_expires_twice_is_an_error() -> None:

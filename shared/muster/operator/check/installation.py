@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, NamedTuple
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
+from muster.cluster.interface import Object
+from muster.cluster.read import collect
 from muster.kustomize import Manifest, of_kind
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import (
@@ -19,7 +21,7 @@ from muster.objects.resources import (
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
-from muster.operator.check.preflight import Finding, Level, first_names
+from muster.operator.check.preflight import Finding, Level, first_names, opted_in
 from muster.policy.group_labels import NAMESPACE_SWITCH
 
 _POLICIES = (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS)
@@ -27,6 +29,9 @@ _ACCOUNT_POLICIES = (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_
 _KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CREATED = 201
+_DEFAULTS = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "scope": "*"}
+"""What the API server sets in admission policies and bindings where nothing is written."""
+
 _MANY_NEW_NAMESPACES = 15
 """In an hour. A new cluster with Knative and Muster has about ten."""
 
@@ -66,7 +71,7 @@ def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
             about,
             "is not installed: kubectl apply -k eventing/admission, before any Job with a group label",
         )
-    if not _contains(live["spec"], manifest["spec"]):
+    if not _is_as_written(live["spec"], manifest["spec"]):
         return Finding(
             Level.WARN,
             about,
@@ -94,7 +99,7 @@ def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[F
             live = _live(client, resource, manifest)
             if live is None:
                 missing.add(manifest["metadata"]["name"])
-            elif not _contains(live["spec"], manifest["spec"]):
+            elif not _is_as_written(live["spec"], manifest["spec"]):
                 changed.add(manifest["metadata"]["name"])
     if missing:
         message = (
@@ -104,8 +109,8 @@ def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[F
         yield Finding(Level.WARN, about, message)
     if changed:
         message = (
-            f"policy or binding {first_names(sorted(changed))}: differs from this version's, so writes of "
-            "the functions may be refused; apply the overlay again"
+            f"policy or binding {first_names(sorted(changed))}: differs from this version's, so it may "
+            "not limit the account, or refuse writes of the functions; delete it and apply the overlay again"
         )
         yield Finding(Level.WARN, about, message)
     if expected and not (missing or changed):
@@ -233,8 +238,7 @@ def _identity(subject: dict[str, str]) -> dict[str, Any]:
 
 
 def _namespaces(client: Client, installed: list[Manifest]) -> Iterator[Finding]:
-    labelled = client.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
-    enabled = sorted(namespace["metadata"]["name"] for namespace in labelled)
+    enabled = opted_in(client)
     for name in sorted({manifest["metadata"]["name"] for manifest in installed} & set(enabled)):
         yield Finding(
             Level.FAIL,
@@ -261,7 +265,7 @@ def _new_namespaces(client: Client, sources: list[Manifest], now: datetime) -> I
     selecting_all = [source for source in sources if source["spec"].get("namespaceSelector") == {}]
     if not selecting_all:
         return
-    created = (KubernetesObject.read(namespace).metadata.created_at for namespace in client.list(NAMESPACES))
+    created = collect(client, NAMESPACES, _creation_times)
     new = sum(time is not None and now - time < timedelta(hours=1) for time in created)
     if new >= _MANY_NEW_NAMESPACES:
         yield Finding(
@@ -272,12 +276,30 @@ def _new_namespaces(client: Client, sources: list[Manifest], now: datetime) -> I
         )
 
 
-def _contains(live: Any, expected: Any) -> bool:
-    """Whether a live value has all expected fields; it may have more, since the API server adds defaults."""
-    if isinstance(expected, dict):
-        return isinstance(live, dict) and all(
-            _contains(live.get(key), value) for key, value in expected.items()
+def _creation_times(bodies: Iterable[Object]) -> Iterator[datetime | None]:
+    return (namespace.metadata.created_at for namespace in map(KubernetesObject.read, bodies))
+
+
+def _is_as_written(live: Any, written: Any) -> bool:
+    """Whether the live spec of a policy or binding is the written one, but for defaults of the API server.
+
+    Any other field beside the written ones could narrow what a policy covers: a selector, excluded rules.
+    """
+    if isinstance(written, dict):
+        return (
+            isinstance(live, dict)
+            and all(_is_as_written(live.get(name), value) for name, value in written.items())
+            and all(_is_default(name, value) for name, value in live.items() if name not in written)
         )
-    if isinstance(expected, list):
-        return isinstance(live, list) and len(live) == len(expected) and all(map(_contains, live, expected))
-    return bool(live == expected)
+    if isinstance(written, list):
+        return (
+            isinstance(live, list) and len(live) == len(written) and all(map(_is_as_written, live, written))
+        )
+    return bool(live == written)
+
+
+def _is_default(name: str, value: Any) -> bool:
+    """Whether a field means the same as its absence; `{}` and `{matchLabels: {}}` select everything."""
+    if isinstance(value, dict):
+        return all(map(_is_default, value.keys(), value.values()))
+    return not value or value == _DEFAULTS.get(name)

@@ -35,6 +35,7 @@ from muster.policy.sources.source import (
 
 _RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 _OWNERS = (TRAINJOBS, JOBSETS, JOBS)
+_NAMED = f"metadata.name={CONFIG_MAP}"
 
 _Item = TypeVar("_Item")
 
@@ -50,15 +51,14 @@ def check_policies(cluster: RawCluster, namespace: str) -> Iterator[Finding]:
         ClusterError: the API server does not answer.
     """
     unread: list[Finding] = []
-    config_maps = _collect(cluster, CONFIGMAPS, iter, unread, fields=f"metadata.name={CONFIG_MAP}")
-    administrators = [body for body in config_maps if body["metadata"]["namespace"] == namespace]
+    administrators = _collect(cluster, CONFIGMAPS, iter, [], namespace, fields=_NAMED)
     locks = [source for body in administrators for source in locked_fields(body)]
     if isinstance(resolve_policy(tuple(locks)), InvalidPolicy):
         yield from _invalid(locks[0], (), Level.FAIL)
         locks = []
     valid = len(locks)
-    in_config_maps = partial(_of_config_map, administrators=namespace)
-    checked = [*_checked(locks, Level.FAIL, in_config_maps, config_maps)]
+    in_config_maps = partial(_checked_config_maps, locks, namespace)
+    checked = _collect(cluster, CONFIGMAPS, in_config_maps, unread, fields=_NAMED)
     for resource in _RUNTIMES:
         view = partial(_checked, locks, Level.FAIL, sources_of_runtime)
         checked += _collect(cluster, resource, view, unread)
@@ -70,7 +70,6 @@ def check_policies(cluster: RawCluster, namespace: str) -> Iterator[Finding]:
         else:
             yield finding
     yield from unread
-    yield from _misplaced_locks(config_maps, namespace)
     yield Finding(Level.OK, "policies", f"{valid} are valid")
 
 
@@ -116,6 +115,16 @@ def _checked(
             yield next(_invalid(source, locks, level), None)
 
 
+def _checked_config_maps(
+    locks: Sequence[PolicySource], administrators: str, bodies: Iterable[Object]
+) -> Iterator[Finding | None]:
+    """Yield as `_checked`, and a finding for each ConfigMap with locked fields that have no effect."""
+    sources = partial(_of_config_map, administrators=administrators)
+    for body in bodies:
+        yield from _checked(locks, Level.FAIL, sources, [body])
+        yield from _misplaced_locks(body, administrators)
+
+
 def _invalid(source: PolicySource, locks: Sequence[PolicySource], level: Level) -> Iterator[Finding]:
     """Yield a finding if a policy is invalid by itself or sets a locked field."""
     policy = resolve_policy((*locks, source))
@@ -124,13 +133,12 @@ def _invalid(source: PolicySource, locks: Sequence[PolicySource], level: Level) 
         yield Finding(level, source.where, f"{policy.failure.reason}: {message}")
 
 
-def _misplaced_locks(config_maps: Sequence[Object], administrators: str) -> Iterator[Finding]:
+def _misplaced_locks(body: Object, administrators: str) -> Iterator[Finding]:
     """Yield a finding for locked fields in another namespace, where they have no effect."""
-    for body in config_maps:
-        if body["metadata"]["namespace"] != administrators:
-            for source in locked_fields(body):
-                message = f"has no effect: fields are locked in namespace {administrators} only"
-                yield Finding(Level.WARN, source.where, message)
+    if body["metadata"]["namespace"] != administrators:
+        for source in locked_fields(body):
+            message = f"has no effect: fields are locked in namespace {administrators} only"
+            yield Finding(Level.WARN, source.where, message)
 
 
 def _collect(
@@ -138,6 +146,7 @@ def _collect(
     resource: Resource,
     view: Callable[[Iterable[Object]], Iterable[_Item]],
     unread: list[Finding],
+    namespace: str = "",
     *,
     fields: str = "",
 ) -> list[_Item]:
@@ -146,7 +155,7 @@ def _collect(
     The list is empty if the kind is not served and, with a finding, if it may not be read.
     """
     try:
-        return collect(cluster, resource, view, fields=fields)
+        return collect(cluster, resource, view, namespace, fields=fields)
     except ApiGone:
         return []
     except Forbidden as error:

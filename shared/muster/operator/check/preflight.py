@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
-from muster.cluster.read import each
+from muster.cluster.interface import Object, RawCluster
+from muster.cluster.read import collect, each
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import (
     JOBS,
     JOBSETS,
     MUTATING_ADMISSION_POLICIES,
+    NAMESPACES,
     POD_GROUPS,
     PODS,
     TRAINJOBS,
@@ -23,6 +25,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
+from muster.policy.group_labels import NAMESPACE_SWITCH
 
 _KNATIVE = (
     ("eventing.knative.dev", "v1/triggers", "Knative Eventing"),
@@ -82,6 +85,15 @@ def first_names(names: list[str], limit: int = 10) -> str:
     """Return the first names of a list and the number of the others, as text."""
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + rest
+
+
+def opted_in(cluster: RawCluster) -> list[str]:
+    """Return the names of the namespaces in which Jobs get group labels."""
+    return sorted(collect(cluster, NAMESPACES, _names, labels=f"{NAMESPACE_SWITCH}=enabled"))
+
+
+def _names(bodies: Iterable[Object]) -> Iterator[str]:
+    return (body["metadata"]["name"] for body in bodies)
 
 
 def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:

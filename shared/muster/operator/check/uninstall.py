@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import partial
 
-from muster.cluster.interface import Cluster
+from muster.cluster.interface import Cluster, Object
+from muster.cluster.paging import without_containers
 from muster.cluster.read import collect, each_if_served, list_if_served
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
-    NAMESPACES,
     POD_GROUPS,
     PODS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
-from muster.operator.check.preflight import Finding, Level, first_names
+from muster.operator.check.preflight import Finding, Level, first_names, opted_in
 from muster.policy.group_labels import GATE, GROUP, NAMESPACE_SWITCH
 
 _MUSTER_PREFIX = "muster-"
@@ -58,8 +58,7 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
 
 def _namespace_labels(cluster: Cluster) -> Finding:
     about = f"1. label {NAMESPACE_SWITCH}"
-    namespaces = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
-    names = sorted(namespace["metadata"]["name"] for namespace in namespaces)
+    names = opted_in(cluster)
     if names:
         return Finding(
             Level.FAIL,
@@ -108,15 +107,19 @@ def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:
         (group["metadata"]["namespace"], group["metadata"]["name"])
         for group in each_if_served(cluster, POD_GROUPS)
     }
-    gated, orphaned = [], []
     # All pods are listed, since a gated pod waits even if its group label was removed.
-    for pod in collect(cluster, PODS, partial(map, Pod.read)):
+    stuck = collect(cluster, PODS, partial(_stuck, existing))
+    return sorted(name for name, gated in stuck if gated), sorted(name for name, gated in stuck if not gated)
+
+
+def _stuck(existing: Container[tuple[str, str]], bodies: Iterable[Object]) -> Iterator[tuple[str, bool]]:
+    """Yield the name of each pod that is stuck, and whether by Muster's gate; no more is kept of a pod."""
+    for pod in map(Pod.read, map(without_containers, bodies)):
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         if pod.finished or pod.bound:
             continue
         in_group = GROUP in pod.metadata.labels and pod.pod_group_name
         if GATE in pod.gates:
-            gated.append(name)
+            yield name, True
         elif in_group and (pod.metadata.namespace, pod.pod_group_name) not in existing:
-            orphaned.append(name)
-    return sorted(gated), sorted(orphaned)
+            yield name, False

@@ -2,8 +2,8 @@
 
 Secrets are never recorded. Other objects lose fields that may hold a secret and that no step reads: values of
 environment variables and HTTP headers, command lines, attributes of CSI volumes, messages of ended
-containers, passwords in URLs, annotations in which a tool stores the applied object, and managedFields. The
-types of the remaining fields do not change, so an object stays valid for its kind.
+containers, passwords and tokens in URLs, annotations in which a tool stores the applied object, and
+managedFields. The types of the remaining fields do not change, so an object stays valid for its kind.
 """
 
 from __future__ import annotations
@@ -29,8 +29,12 @@ ANNOTATIONS = frozenset(
 )
 """Annotations that contain a copy of the object."""
 
-_PASSWORD = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*(?=@)")
-"""A user's name and password in a URL."""
+_LOGIN = re.compile(r'://[^/"\s]+@(?!sha256:)')
+"""A user's name, password or token in a URL, up to the last @ before the path.
+
+Digests of images (`docker-pullable://nginx@sha256:...`) are none. The time is linear, since neither
+`://` nor the characters between can begin another match within this one.
+"""
 _NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
 _COMMAND_LINES = frozenset({"command", "args"})
 
@@ -45,7 +49,7 @@ def without_secrets(value: Any) -> Any:
     if isinstance(value, list):
         return [without_secrets(entry) for entry in value]
     if isinstance(value, str):
-        return _PASSWORD.sub(LEFT_OUT, value)
+        return _LOGIN.sub(f"://{LEFT_OUT}@", value)
     if not isinstance(value, dict):
         return value
     removed = {"data", "stringData", "items"} if is_secret(value) else {"managedFields"}
@@ -65,7 +69,7 @@ def redact_runtime_snapshot(text: str) -> str:
 
 def _redacted(name: str, value: Any) -> Any:
     if name == "annotations" and isinstance(value, dict):
-        return {key: text for key, text in value.items() if key not in ANNOTATIONS}
+        return {key: without_secrets(text) for key, text in value.items() if key not in ANNOTATIONS}
     if name in _NAME_VALUE_LISTS and isinstance(value, list):
         return [_without_value(entry) for entry in value]
     if name in _COMMAND_LINES and isinstance(value, list):

@@ -18,8 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_MEDIA_TYPE = re.compile(rf'{_WORD}(/{_WORD})?(\s*;\s*{_WORD}=({_WORD}|"[^"]*"))*\s*;?\s*')
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
+_MEDIA_TYPE = re.compile(rf'{_WORD}(/{_WORD})?(\s*+;\s*+{_WORD}=({_WORD}|"[^"]*+"))*+\s*+;?\s*+')
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d?:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)")
 _INT32 = 2**31
 

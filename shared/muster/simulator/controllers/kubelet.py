@@ -36,7 +36,8 @@ MANAGER = "kwok"
 COMPLETE_DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
 DELETE_DELAY = "pod-delete.stage.kwok.x-k8s.io/delay"
 FAIL_DELAY = "pod-fail.stage.kwok.x-k8s.io/delay"
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+_DURATION = re.compile(r"(?:\d++(?:\.\d++)?(?:ms|h|m|s))++")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
@@ -69,10 +70,9 @@ def duration(text: str) -> float:
     Raises:
         ValueError: the text is not a duration.
     """
-    parts = _DURATION.findall(text)
-    if "".join(number + unit for number, unit in parts) != text or not parts:
+    if not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is no duration such as 500ms or 1m30s")
-    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
 def next_stage(pod: Object, options: KubeletOptions) -> PodStage | None:
