@@ -37,7 +37,9 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     for action in plan.actions:
         if action.verb is Verb.CREATE and action.target in created:
             continue  # created already in place of a refused action
-        if len(done) >= cluster.limits.writes:
+        if len(done) + len(refusals) >= cluster.limits.writes:
+            if refusals:
+                break
             count = f"{len(done)} of {len(plan.actions)} writes ({setting('writes')})"
             message = f"{count}; the rest follows: {plan.message}"
             return replace(

@@ -41,11 +41,13 @@ class WriteRecorder(Snapshot):
     def __init__(self, **failures: Exception | list[Exception]) -> None:
         super().__init__([])
         self.written: list[Written] = []
+        self.tries = 0
         self._failures = {name: one if isinstance(one, list) else [one] for name, one in failures.items()}
 
     def write(self, action: Action, manager: str) -> Object:
         """Remembered."""
         target = action.target
+        self.tries += 1
         waiting = self._failures.get(target.name, [])
         if waiting:
             raise waiting.pop(0)
@@ -115,6 +117,16 @@ def test_a_refused_creation_does_not_stop_the_others(error: errors.ClusterError)
         execute.in_order(cluster, _plan(*map(_create, "abcd")), "m")
     assert raised.value is error
     assert _names(cluster) == ["b", "d"]
+
+
+def test_refusals_count_as_writes() -> None:
+    """A full quota of PodGroups does not make a plan of hundreds of groups as many requests."""
+    names = [f"g{number}" for number in range(5)]
+    cluster = WriteRecorder(**{name: errors.Forbidden("quota") for name in names[:4]})
+    cluster.limits = replace(DEFAULT_LIMITS, writes=3)
+    with pytest.raises(errors.Forbidden):
+        execute.in_order(cluster, _plan(*map(_create, names)), "m")
+    assert cluster.tries == 3
 
 
 def test_a_refused_fallback_does_not_stop_the_others() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from muster.cluster import errors
 from muster.cluster.interface import Object
 from muster.cluster.snapshot import Snapshot
@@ -9,7 +11,7 @@ from muster.policy.model import Action, NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
 from muster.steps import step_named
-from tests.support.builders import NOW, a_job, annotated, ref
+from tests.support.builders import NOW, a_job, a_pod_group, annotated, ref, with_condition
 
 STEP = step_named("create_workload")
 QUOTA = errors.Forbidden('"llama" is forbidden: exceeded quota: q', status=403, reason="Forbidden")
@@ -71,6 +73,24 @@ def test_another_delivery_writes_nothing_more() -> None:
     assert isinstance(done, Plan)
     assert (done.reason, done.actions) == (Reason.REFUSED_BY_API, ())
     assert cluster.written == before
+
+
+@pytest.mark.parametrize(
+    ("groups", "reason"),
+    [
+        pytest.param(("main",), Reason.REFUSED_BY_API, id="all groups are fallback PodGroups"),
+        pytest.param((), Reason.WORKLOAD_CREATED, id="one is missing, as after a deletion"),
+    ],
+)
+def test_a_workload_is_not_tried_again_without_use(groups: tuple[str, ...], reason: Reason) -> None:
+    """Pods stay in their fallback PodGroups, so neither sweeps nor a freed quota need its Workload."""
+    job = a_job(with_condition("muster.dev/PodGroupsReady", "False", "RefusedByApi"))
+    stand_in = annotated(
+        {"muster.dev/stand-in": "RefusedByApi: Workload llama-86f65b7bb7: exceeded quota: q"}
+    )
+    existing = [a_pod_group(GROUP, stand_in, min_count=None) for _ in groups]
+    done = STEP.plan(STEP.observe(Snapshot([job, *existing]), ref(job)), NOW)
+    assert done.reason == reason
 
 
 def test_held_pods_of_a_refused_workload_keep_their_gate() -> None:

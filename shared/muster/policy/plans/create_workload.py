@@ -8,14 +8,15 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from muster.objects.meta import ObjectRef
+from muster.objects.meta import ObjectRef, find_condition
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.owner_status.conditions import READY, condition_type
 from muster.policy.owners import kind_of
 from muster.policy.owners.job import has_foreign_labels
-from muster.policy.owners.kind import NEVER
+from muster.policy.owners.kind import NEVER, OwnerObject
 from muster.policy.plans import fallback
 from muster.policy.plans.manifests import create_event
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
@@ -78,7 +79,14 @@ def needs_members(inputs: WorkloadInputs) -> bool:
     resolved = inputs.resolved
     if isinstance(resolved, NoOp):
         return _may_have_stamped_pods(inputs.live, resolved)
-    return _may_have_strays(resolved) or resolved.why_no_groups is not None
+    failed = resolved.why_no_groups is not None or _was_refused(resolved.owner)
+    return failed or _may_have_strays(resolved)
+
+
+def _was_refused(owner: OwnerObject) -> bool:
+    """Whether the owner's condition says that the API server refused its Workload or groups."""
+    ready = find_condition(owner.status.conditions, condition_type(owner, READY))
+    return ready is not None and ready.get("reason") == Reason.REFUSED_BY_API
 
 
 def _may_have_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
@@ -113,8 +121,11 @@ def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner, now: datetime) -
         )
     if inputs.live.workload is not None:
         return _name_in_use(inputs, resolved, inputs.live.workload)
+    if inputs.members is not None and fallback.stand_for_workload(resolved, inputs.members):
+        return NoOp(Reason.REFUSED_BY_API, f"all groups of {resolved.root} are fallback PodGroups")
     name = resolved.pod_sets.workload_name
-    instead = partial(fallback.in_place_of_workload, resolved, COMPONENT, now)
+    members = inputs.members or LiveMembers()
+    instead = partial(fallback.in_place_of_workload, resolved, members, COMPONENT, now)
     sizes = ", ".join(
         f"{group.name} ({'gang of ' + str(group.template_min_count) if group.gang else 'basic'})"
         for group in resolved.tree

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
-from muster.policy.group_labels import REPLICATED_JOB, stamped_name
+from muster.policy.group_labels import REPLICATED_JOB, belongs_to, stamped_name
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.owner_status.conditions import READY, Condition, conditions_patch
 from muster.policy.owners.job import has_foreign_labels
@@ -19,6 +19,9 @@ from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers
+
+_WORKLOAD_REFUSED = f"{Reason.REFUSED_BY_API}: Workload "
+"""The beginning of the annotation of fallback PodGroups in place of those of a refused Workload."""
 
 _NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
 
@@ -48,13 +51,28 @@ def give_up(
     return Plan(failure.reason, failure.message, (*created, *reported), reply)
 
 
+def stand_for_workload(resolved: ResolvedOwner, members: LiveMembers) -> bool:
+    """Whether fallback PodGroups exist for all groups of an owner whose Workload the API server refused.
+
+    Their pods would stay in them, so a Workload has no use any more.
+    """
+    existing = {
+        group.metadata.name
+        for group in members.groups
+        if group.metadata.annotations.get(manifests.FALLBACK, "").startswith(_WORKLOAD_REFUSED)
+        and belongs_to(group.metadata.labels, resolved.root.uid)
+    }
+    return all(name in existing for _, name in resolved.pod_groups())
+
+
 def in_place_of_workload(
-    resolved: ResolvedOwner, component: str, now: datetime, refusal: str
+    resolved: ResolvedOwner, members: LiveMembers, component: str, now: datetime, refusal: str
 ) -> Iterator[Action]:
     """Yield an Event and the fallback PodGroups of an owner whose Workload the API server refused.
 
     Args:
         resolved: the owner.
+        members: its groups that exist, as far as they were read.
         component: the step that creates the Workload, for the Event.
         now: for the Event.
         refusal: the message of the API server.
@@ -63,7 +81,7 @@ def in_place_of_workload(
     event = manifests.quoting(_event_of_refusal(resolved.root, component, now), failure.message)
     yield event
     if not resolved.policy.holds:
-        yield from _in_place_of_groups(resolved, LiveMembers(), failure, event)
+        yield from _in_place_of_groups(resolved, members, failure, event)
 
 
 def with_groups_of_strays(
