@@ -25,13 +25,27 @@ _LONG = "n" * 63
 _CONTAINERS = [{"name": "main", "image": "example.com/train"}]
 
 
-def pod(*labels: dict[str, str], annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+def _owner(kind: str, *, controller: bool | None) -> Object:
+    return {"apiVersion": "batch/v1", "kind": kind, "name": "theirs", "uid": UID, "controller": controller}
+
+
+def pod(
+    *labels: dict[str, str],
+    annotations: dict[str, str] | None = None,
+    owners: tuple[Object, ...] = (_owner("Job", controller=True),),
+    **spec: Any,
+) -> Object:
     """A pod as a Job controller would create it."""
     together = {key: value for some in labels for key, value in some.items()}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "variant", "labels": together, "annotations": annotations or {}},
+        "metadata": {
+            "name": "variant",
+            "labels": together,
+            "annotations": annotations or {},
+            "ownerReferences": list(owners),
+        },
         "spec": {"restartPolicy": "Never", "containers": _CONTAINERS, **spec},
     }
 
@@ -160,6 +174,11 @@ PODS: dict[str, tuple[Object, Object | None]] = {
         pod(LABEL, {**JOB, "batch.kubernetes.io/job-name": "a.b"}),
         _stamp("a.b-trainer-6161e02c"),
     ),
+    "a copy of a Job's pod, which nothing controls, is in no gang": (pod(LABEL, JOB, owners=()), None),
+    "an owner that does not control the pod makes no gang": (
+        pod(LABEL, JOB, owners=tuple(_owner("Job", controller=controls) for controls in (False, None))),
+        None,
+    ),
     "a forged UID makes no invalid name": (
         pod(LABEL, {**JOB, "batch.kubernetes.io/controller-uid": "x"}),
         None,
@@ -215,10 +234,6 @@ def job(
 def _child(replicated_job: str, ancestor: str = "") -> dict[str, str]:
     labels = {"jobset.sigs.k8s.io/jobset-uid": UID, "jobset.sigs.k8s.io/replicatedjob-name": replicated_job}
     return {**labels, "trainer.kubeflow.org/trainjob-ancestor-step": ancestor} if ancestor else labels
-
-
-def _owner(kind: str, *, controller: bool) -> Object:
-    return {"apiVersion": "batch/v1", "kind": kind, "name": "theirs", "uid": UID, "controller": controller}
 
 
 JOBS: dict[str, tuple[Object, str | None]] = {

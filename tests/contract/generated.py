@@ -27,6 +27,9 @@ _UIDS = (
 )
 _NAMES = ("llama", "sweep-4", "with.dots", "n" * 63, "Upper", "", "9")
 _SCHEDULERS = ("default-scheduler", "kai-scheduler", "volcano", "my-scheduler")
+_CONTROLS: tuple[tuple[bool | None, ...], ...] = (*[(True,)] * 6, (False, True), (False,), (None,), ())
+"""Which of its owners control a pod."""
+
 _CLASSES = ("", "", "", "", "high", "highest", "system-cluster-critical")
 PRIORITY_CLASSES = {"high": 1000, "highest": 1_000_000_000}
 """Classes that the test must create; the ``system-`` ones exist in every cluster."""
@@ -57,6 +60,7 @@ def _pod(chance: random.Random, number: int) -> Object:
         )
         labels |= _some(chance, {"batch.kubernetes.io/job-completion-index": _INDEXES})
     metadata, spec = _pod_fields(chance, labels, rare=0.04)
+    metadata["ownerReferences"] = [_owner(controller=controls) for controls in chance.choice(_CONTROLS)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

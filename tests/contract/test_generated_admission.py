@@ -20,7 +20,7 @@ from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
 from tests.contract import generated
-from tests.support.births import label_between, stamp_between
+from tests.support.births import label_between, metadata_of_pods, stamp_between
 
 ADMISSION = Path(__file__).parents[2] / "eventing/admission"
 OPTED_IN, OTHER = "opted-in", "other"
@@ -150,12 +150,8 @@ def _at_work(api: KubernetesApi) -> bool:
     """Return whether both policies act: they are compiled some time after they were created."""
     labelled = {"metadata": {"name": "probe"}, "spec": _gang_job()}
     job = api.must("POST", JOBS, labelled, query=DRY_RUN)
-    labels = {
-        group_labels.GROUP: "main",
-        "batch.kubernetes.io/job-name": "probe",
-        "batch.kubernetes.io/controller-uid": "12345678",
-    }
-    pod = {"metadata": {"name": "probe", "labels": labels}, "spec": _gang_job()["template"]["spec"]}
+    metadata = {"name": "probe", **metadata_of_pods("probe", **{group_labels.GROUP: "main"})}
+    pod = {"metadata": metadata, "spec": _gang_job()["template"]["spec"]}
     stored = api.must("POST", PODS, pod, query=DRY_RUN)
     return group_labels.GROUP in job["spec"]["template"]["metadata"].get("labels", {}) and bool(
         stored["spec"].get("schedulingGroup")

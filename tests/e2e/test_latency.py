@@ -14,6 +14,7 @@ from muster.local.stories.watching import Entry
 from muster.policy.group_labels import GATE
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import RealStory
+from tests.support.births import metadata_of_pods
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -68,9 +69,8 @@ def _pods(story: RealStory) -> str:
 
 def _a_pod(labels: dict[str, str]) -> Object:
     """As the Job controller makes it."""
-    of_job = {"batch.kubernetes.io/job-name": "sweep", "batch.kubernetes.io/controller-uid": "12345678"}
     containers = [{"name": "main", "image": "example.com/train"}]
-    metadata = {"generateName": "sweep-0-", "labels": {**of_job, **labels}}
+    metadata = {"generateName": "sweep-0-", **metadata_of_pods("sweep", **labels)}
     return {"metadata": metadata, "spec": {"restartPolicy": "Never", "containers": containers}}
 
 

@@ -61,3 +61,10 @@ def _json(body: dict[str, Any]) -> dict[str, Any]:
     """The object as it would be sent: a tuple of a view is a list."""
     sent: dict[str, Any] = json.loads(json.dumps(body))
     return sent
+
+
+def metadata_of_pods(job: str, uid: str = "12345678", **labels: str) -> dict[str, Any]:
+    """Return labels and owner of the pods that the Job controller creates for a Job, with further labels."""
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}
+    of_job = {"batch.kubernetes.io/job-name": job, "batch.kubernetes.io/controller-uid": uid}
+    return {"labels": of_job | labels, "ownerReferences": [reference]}

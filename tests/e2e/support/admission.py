@@ -9,6 +9,7 @@ from __future__ import annotations
 from tests.cluster.api import KubernetesApi
 from tests.cluster.processes import until
 from tests.contract.bodies import core, job, jobs, pod
+from tests.support.births import metadata_of_pods
 
 _DRY_RUN = {"dryRun": "All"}
 
@@ -29,8 +30,7 @@ def labels_jobs(api: KubernetesApi, namespace: str) -> bool:
 
 def stamps_pods(api: KubernetesApi, namespace: str) -> bool:
     """Return whether a pod of a labelled Job created now would be accepted and gated."""
-    of_job = {"batch.kubernetes.io/job-name": "probe", "batch.kubernetes.io/controller-uid": "12345678"}
-    probe = pod("probe", {"labels": {**of_job, "muster.dev/group": "main"}}, restartPolicy="Never")
+    probe = pod("probe", metadata_of_pods("probe", **{"muster.dev/group": "main"}), restartPolicy="Never")
     answer = api.request("POST", core(namespace, "pods"), probe, query=_DRY_RUN)
     return answer.ok and "schedulingGates" in answer.body["spec"]
 

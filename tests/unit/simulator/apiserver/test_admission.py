@@ -12,17 +12,12 @@ from muster.objects import yaml_files
 from muster.simulator.apiserver import ApiServer
 from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import Object, core, job, jobs, pod
+from tests.support.births import metadata_of_pods
 
 ADMISSION = Path(__file__).parents[4] / "eventing/admission"
 GROUP = "muster.dev/group"
 UID = "12345678-1111-1111-1111-111111111111"
-MEMBER = {
-    "labels": {
-        GROUP: "trainer",
-        "batch.kubernetes.io/controller-uid": UID,
-        "batch.kubernetes.io/job-name": "j",
-    }
-}
+MEMBER = metadata_of_pods("j", UID, **{GROUP: "trainer"})
 INDEXED: Object = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
 PATHS = {
     "MutatingAdmissionPolicy": "mutatingadmissionpolicies",

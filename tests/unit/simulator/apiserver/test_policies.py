@@ -12,6 +12,7 @@ import pytest
 from muster.objects import yaml_files
 from tests.cluster.api import ApiResponse, KubernetesApi
 from tests.contract.bodies import Object, core, pod
+from tests.support.births import metadata_of_pods
 
 STAMP_PODS = Path(__file__).parents[4] / "eventing/admission/stamp-pods.yaml"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
@@ -19,13 +20,7 @@ RULES: dict[str, Object] = {
     "Pod": {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]},
     "Job": {"apiGroups": ["batch"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["jobs"]},
 }
-MEMBER = {
-    "labels": {
-        "muster.dev/group": "trainer",
-        "batch.kubernetes.io/controller-uid": "12345678-1111-1111-1111-111111111111",
-        "batch.kubernetes.io/job-name": "j",
-    }
-}
+MEMBER = metadata_of_pods("j", "12345678-1111-1111-1111-111111111111", **{"muster.dev/group": "trainer"})
 
 
 def _install(api: KubernetesApi, policy: Object, binding: Object | None = None) -> None:
