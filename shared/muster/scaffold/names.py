@@ -9,13 +9,13 @@ from muster.objects import yaml_files
 from muster.steps import step_names
 
 _KUBERNETES = frozenset({"admin", "cluster-admin", "default", "edit", "view"})
-"""The ClusterRoles for users (bootstrappolicy, Kubernetes v1.37.1), and the account that each namespace has."""
+"""The ClusterRoles for users (bootstrappolicy, v1.37.1), and the account of each namespace."""
 _PREFIX = "muster-"
 _EXAMPLES = EVENTING / "examples"
 
 
 def owner_of(service: str) -> str:
-    """Return whose objects of that name a step would replace, `Muster` or `Kubernetes`; "" for a free name."""
+    """Return whose objects of that name a step would replace: `Muster`, `Kubernetes` or ""."""
     if service in _KUBERNETES:
         return "Kubernetes"
     if service.startswith(_PREFIX) or service in set(_musters_names()):
