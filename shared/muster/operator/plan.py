@@ -26,6 +26,7 @@ from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
 from muster.runtime.responses import first_fault
 from muster.runtime.step import Step, Subject
+from muster.simulator.typed import first_type_fault
 
 Document = dict[str, Any]
 """A plan as plain data, in the shape that `muster plan` prints."""
@@ -61,6 +62,11 @@ def plan_step(
         return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
     except ValidationError as error:
         raise _bad_field(_invalid_object(stored), error) from None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # What no API server has stored may make a step fail; anything else is a bug.
+        if wrong := first_type_fault(stored):
+            raise BadFileError(*wrong) from None
+        raise
 
 
 def subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:
