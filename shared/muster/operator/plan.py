@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -51,6 +51,16 @@ def plan_step(
         BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
     """
     stored = list(objects)
+    try:
+        return _plans(step, request, stored, now)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # What no API server has stored may make a step fail; anything else is a bug.
+        if wrong := first_type_fault(stored):
+            raise BadFileError(*wrong) from None
+        raise
+
+
+def _plans(step: Step, request: RecordedRequest, stored: Sequence[Object], now: datetime) -> list[Document]:
     cluster = Snapshot(stored)
     try:
         found = subjects(step, parse(request.headers, request.body), cluster)
@@ -62,11 +72,6 @@ def plan_step(
         return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
     except ValidationError as error:
         raise _bad_field(_invalid_object(stored), error) from None
-    except (AttributeError, KeyError, TypeError, ValueError):
-        # What no API server has stored may make a step fail; anything else is a bug.
-        if wrong := first_type_fault(stored):
-            raise BadFileError(*wrong) from None
-        raise
 
 
 def subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:

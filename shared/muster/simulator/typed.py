@@ -37,7 +37,7 @@ def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def first_type_fault(objects: Iterable[Mapping[str, Any]]) -> tuple[str, str] | None:
-    """Return place and message of the first such field; the place is as `Job team-a/sweep: spec.parallelism`."""
+    """Return place and message of the first such field; the place is `Job team-a/sweep: spec.parallelism`."""
     for body in objects:
         if found := type_fault(body):
             metadata, (path, message) = body["metadata"], found

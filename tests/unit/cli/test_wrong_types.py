@@ -28,7 +28,7 @@ WRONG: list[Any] = [None, "", -1, 2**63, True, [], {}, [None], [{}], {"a": None}
 
 def a_runtime(spec: Any) -> Object:
     """A runtime of a namespace."""
-    metadata = {"name": "staged", "namespace": "team"}
+    metadata = {"name": "staged", "namespace": "team", "uid": "1"}
     version = "trainer.kubeflow.org/v1alpha1"
     return {"apiVersion": version, "kind": "TrainingRuntime", "metadata": metadata, "spec": spec}
 
