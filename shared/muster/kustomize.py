@@ -35,8 +35,8 @@ _DEEPEST = 10
 _MOST_FOLDERS = 1000
 """The most folders in all: ten that each name the next one ten times would be read ten billion times."""
 _MOST_CHARACTERS = 2**21
-"""The most characters of an object, as JSON, after an operation of a patch: etcd takes 1.5 MiB. Each that copies a
-field into itself doubles it."""
+"""The most characters of an object, as JSON, after each operation of a patch, which may double it: etcd takes
+1.5 MiB."""
 _CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
 """Kinds that get no namespace. Admission policies do get one, as from kustomize."""
 
