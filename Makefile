@@ -4,6 +4,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# A value on make's command line is a text of make, which runs what `$(shell ...)` in it says when it is used or
+# exported. So all are kept as they were written, settings in the environment too. Programs get the settings in the
+# environment, since the shell would run what a value like "; command" contains.
+OUT ?= build/functions
+STEPS ?=
+REGISTRY ?=
+VERSION ?=
+PUSH ?=
+DIGEST ?=
+IMAGE ?=
+KNATIVE ?=
+FIGURE ?=
+MINUTES ?= 10
+SETTINGS := OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE MINUTES
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+$(foreach name,$(SETTINGS) $(GIVEN),$(eval override $(name) := $$(value $(name))))
+export $(SETTINGS)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-packages test-again check fmt manifests stage sbom images release cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
 
@@ -48,27 +66,17 @@ fmt: $(READY) ## Format the code and mend what can be mended safely
 manifests: $(READY) ## Check the manifests in eventing/
 	$(BIN)/pytest tests/manifests
 
-# Settings are passed in the environment, because the shell would run what a value like "; command" contains.
-OUT ?= build/functions
-STEPS ?=
-export OUT STEPS
 stage: $(READY) ## Put each function together with what it imports into build/functions; yours too: STEPS=FOLDER
 	@$(BIN)/python functions/stage.py "$$OUT" $$STEPS
 
 sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into build/
 	@$(BIN)/python functions/sbom.py build/muster.cdx.json
 
-REGISTRY ?=
-VERSION ?=
-PUSH ?=
 images: $(READY) ## Build the image with podman, docker or buildah: REGISTRY=registry.example.com/team PUSH=1
 	@$(BIN)/python -m release images --registry "$$REGISTRY" --version "$$VERSION" $(if $(PUSH),--push)
 
-DIGEST ?=
-IMAGE ?= $(if $(DIGEST),$(REGISTRY)/muster@$(DIGEST))
-export REGISTRY VERSION IMAGE
 release: $(READY) ## Write wheel, manifests, chart, SBOM and checksums: VERSION=0.1.0 IMAGE=REPOSITORY@sha256:...
-	@$(BIN)/python -m release release --version "$$VERSION" --image "$$IMAGE"
+	@$(BIN)/python -m release release --version "$$VERSION" --image "$$IMAGE" --registry "$$REGISTRY" --digest "$$DIGEST"
 
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1
 	@$(BIN)/python -m tests.cluster up $(if $(KNATIVE),knative)
@@ -101,13 +109,9 @@ $(BENCH)/.ready: requirements-bench.txt
 	@$(BENCH)/bin/pip uninstall --quiet --yes setuptools
 	@touch $@
 
-FIGURE ?=
-export FIGURE
 bench: $(BENCH)/.ready ## Measure speed and write docs/speed.md (needs Go 1.26); one figure: FIGURE=cold-start
 	@PYTHONPATH=shared $(BENCH)/bin/python -m bench $$FIGURE
 
-MINUTES ?= 10
-export MINUTES
 soak: $(READY) ## Attack every function over raw sockets: memory and handles stay flat (MINUTES=10)
 	@$(BIN)/python -m tests.soak --minutes "$$MINUTES"
 

@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.command == "images":
             _images(options.registry, options.version or page.project_version(), push=options.push)
         else:
-            _page(options.out, options.version, options.image)
+            _page(options.out, options.version, options.image or _pushed(options.registry, options.digest))
     except (page.ReleaseError, TemplateError, UnsupportedManifestError, OSError) as error:
         print(f"{options.command}: {error}", file=sys.stderr)
         return 2
@@ -35,7 +35,9 @@ def _parser() -> argparse.ArgumentParser:
     built.add_argument("--push", action="store_true")
     made = commands.add_parser("release", help="write the files of a release page")
     made.add_argument("--version", required=True)
-    made.add_argument("--image", required=True, help="REPOSITORY@sha256:DIGEST")
+    made.add_argument("--image", default="", help="REPOSITORY@sha256:DIGEST")
+    made.add_argument("--registry", default="", help="with --digest in place of --image: that of the image")
+    made.add_argument("--digest", default="", help="sha256:DIGEST")
     made.add_argument("--out", type=Path, default=Path("build/release"))
     return parser
 
@@ -45,6 +47,11 @@ def _images(registry: str, version: str, *, push: bool) -> None:
     _say(f"done: {image}")
     if push:
         _say(f"next: make release VERSION={version} IMAGE={image}")
+
+
+def _pushed(registry: str, digest: str) -> str:
+    """Return the image that `make images` pushed to a registry; "" without its digest."""
+    return f"{registry}/muster@{digest}" if digest else ""
 
 
 def _page(out: Path, version: str, image: str) -> None:

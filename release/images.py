@@ -9,12 +9,12 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from release.page import ROOT, ReleaseError
+from release.page import COMPONENT, HOST, ROOT, ReleaseError
 
 BUILDERS = ("podman", "docker", "buildah")
 """The first of these on the path is used."""
 
-_REGISTRY = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)*")
+_REGISTRY = re.compile(f"{HOST}(/{COMPONENT})*")
 
 
 def build(registry: str, version: str, say: Callable[[str], None], *, push: bool) -> str:

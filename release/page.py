@@ -7,9 +7,11 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,7 +26,12 @@ SUMS = "SHA256SUMS"
 EPOCH = 1580601600
 """The time of every file in the archives, as that of hatchling (2020-02-02)."""
 
-_IMAGE = re.compile(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+@sha256:[0-9a-f]{64}")
+_LABEL = "[a-z0-9]+(-+[a-z0-9]+)*"
+HOST = rf"{_LABEL}(\.{_LABEL})*(:[0-9]+)?"
+"""The host of a registry."""
+COMPONENT = "[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*"
+"""A part of the name of a repository (OCI distribution specification), which `..` is none of."""
+_IMAGE = re.compile(rf"{HOST}(/{COMPONENT})+@sha256:[0-9a-f]{{64}}")
 
 
 class ReleaseError(ValueError):
@@ -107,18 +114,20 @@ def archive(folder: str, files: Mapping[str, bytes]) -> bytes:
 
 
 def _wheel(out: Path) -> Path:
-    done = subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out.resolve())],
-        cwd=ROOT,
-        env={**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise ReleaseError(f"the wheel cannot be built: {' '.join(done.stderr.split()[-40:])}")
-    (wheel,) = out.glob("*.whl")
-    return wheel
+    """Build the wheel in a folder of its own, since `out` may have others, and move it to `out`."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder],
+            cwd=ROOT,
+            env={**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise ReleaseError(f"the wheel cannot be built: {' '.join(done.stderr.split()[-40:])}")
+        (wheel,) = Path(folder).glob("*.whl")
+        return Path(shutil.move(wheel, out / wheel.name))
 
 
 def _sha256(path: Path) -> str:

@@ -7,6 +7,7 @@ implemented; any other field is refused, so that the result never differs from `
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -28,10 +29,14 @@ Manifest = dict[str, Any]
 CLUSTER = EVENTING / "overlays" / "cluster"
 """The overlay that `muster run` and `kubectl apply -k` share."""
 
+_KUSTOMIZATION, _COMPONENT = "Kustomization", "Component"
 _DEEPEST = 10
 """The most folders within one another; more include themselves."""
 _MOST_FOLDERS = 1000
 """The most folders in all: ten that each name the next one ten times would be read ten billion times."""
+_MOST_CHARACTERS = 2**21
+"""The most characters of an object, as JSON, after each operation of a patch, which may double it: etcd takes
+1.5 MiB."""
 _CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
 """Kinds that get no namespace. Admission policies do get one, as from kustomize."""
 
@@ -65,6 +70,41 @@ class _Fields(BaseModel):
     images: list[_Image] | None = None
 
 
+class _Container(BaseModel):
+    image: StrictStr | None = None
+
+
+class _PodSpec(BaseModel):
+    containers: list[_Container] | None = None
+
+
+class _PodTemplate(BaseModel):
+    spec: _PodSpec | None = None
+
+
+class _Spec(BaseModel):
+    template: _PodTemplate | None = None
+
+
+class _Metadata(BaseModel):
+    name: StrictStr
+    namespace: StrictStr | None = None
+
+
+class _Subject(BaseModel):
+    name: StrictStr
+
+
+class _Object(BaseModel):
+    """The fields of an object that are read or changed here, with their types."""
+
+    api_version: StrictStr | None = Field(None, alias="apiVersion")
+    kind: StrictStr
+    metadata: _Metadata
+    spec: dict[str, Any] = {}
+    subjects: list[_Subject] = []
+
+
 def load(folder: Path = CLUSTER) -> list[Manifest]:
     """Return all objects that a kustomization folder builds, in the order of its files.
 
@@ -73,28 +113,35 @@ def load(folder: Path = CLUSTER) -> list[Manifest]:
             implemented; or folders include too many.
         OSError: a file cannot be read.
     """
-    return _load(folder, 0, iter(range(_MOST_FOLDERS)))
+    return _accumulated([], folder, 0, iter(range(_MOST_FOLDERS)))
 
 
-def _load(folder: Path, depth: int, left: Iterator[int]) -> list[Manifest]:
-    """Return the objects of a folder.
+def _accumulated(
+    objects: list[Manifest], folder: Path, depth: int, left: Iterator[int], *, kind: str = ""
+) -> list[Manifest]:
+    """Return the objects before a folder and those of it, as the fields of its kustomization leave them.
 
     Args:
+        objects: those before, which a component changes too.
         folder: the folder.
         depth: the number of folders that include it.
         left: has an item for each folder that may still be read.
+        kind: the kind that the kustomization must have; "" for any.
     """
     if depth > _DEEPEST or next(left, None) is None:
         raise UnsupportedManifestError(
             f"{folder}: more than {_DEEPEST} folders include one another, or more than {_MOST_FOLDERS} in all"
         )
     kustomization = _kustomization(folder)
-    # A component adds its resources itself, below.
-    is_component = kustomization.get("kind") == "Component"
-    objects = [] if is_component else _resources(folder, kustomization, depth, left)
+    found = kustomization.get("kind") or _KUSTOMIZATION
+    if kind and found != kind:
+        field = "components" if kind == _COMPONENT else "resources"
+        raise UnsupportedManifestError(f"{folder}: is no {kind}, so it cannot be one of the {field}")
+    objects = [*objects, *_resources(folder, kustomization, depth, left)]
     for component in kustomization.get("components") or []:
-        objects = _customize(objects, folder / component, _kustomization(folder / component), depth, left)
-    return _customize(objects, folder, kustomization, depth, left)
+        inner = (folder / component).resolve()
+        objects = _accumulated(objects, inner, depth + 1, left, kind=_COMPONENT)
+    return _customize(objects, folder, kustomization)
 
 
 def load_beside_muster(folder: Path = CLUSTER) -> list[Manifest]:
@@ -120,13 +167,17 @@ def step_files(folder: Path) -> dict[str, Path]:
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    """Yield a kustomization folder, and those that it includes."""
-    folder = folder.resolve()
-    yield folder
-    kustomization = _kustomization(folder)
-    for entry in [*(kustomization.get("resources") or []), *(kustomization.get("components") or [])]:
-        if (folder / entry).is_dir():
-            yield from _folders(folder / entry)
+    """Yield a kustomization folder, and those that it includes, each once."""
+    waiting, seen = [folder.resolve()], set[Path]()
+    while waiting:
+        found = waiting.pop()
+        if found in seen:
+            continue
+        seen.add(found)
+        yield found
+        kustomization = _kustomization(found)
+        entries = [*(kustomization.get("resources") or []), *(kustomization.get("components") or [])]
+        waiting += [(found / entry).resolve() for entry in entries if (found / entry).is_dir()]
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:
@@ -138,12 +189,22 @@ def _kustomization(folder: Path) -> dict[str, Any]:
     known = {field.alias or name for name, field in _Fields.model_fields.items()}
     if unknown := sorted(set(map(str, kustomization)) - known):
         raise UnsupportedManifestError(f"{path}: {', '.join(unknown)} is not supported")
+    _check(_Fields, kustomization, str(path))
+    return kustomization
+
+
+def _check(model: type[BaseModel], value: Any, place: str) -> None:
+    """Check the types of fields.
+
+    Raises:
+        UnsupportedManifestError: one is missing or has another type; with its path.
+    """
     try:
-        _Fields.model_validate(kustomization)
+        model.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise UnsupportedManifestError(f"{path}: {path_of(first['loc'])}: {fault(first)}") from None
-    return kustomization
+        where = ": ".join(filter(None, [place, path_of(first["loc"])]))
+        raise UnsupportedManifestError(f"{where}: {fault(first)}") from None
 
 
 def _documents(path: Path) -> list[Any]:
@@ -162,12 +223,8 @@ def _parsed(text: str) -> list[Any]:
     return yaml_files.load_all(text)
 
 
-def _customize(
-    objects: list[Manifest], folder: Path, kustomization: dict[str, Any], depth: int, left: Iterator[int]
-) -> list[Manifest]:
+def _customize(objects: list[Manifest], folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
     """Apply the fields of a kustomization to objects, in the order in which kustomize does."""
-    if kustomization.get("kind") == "Component":  # kustomize takes a file without kind as a Kustomization
-        objects = [*objects, *_resources(folder, kustomization, depth, left)]
     for patch in kustomization.get("patches") or []:
         try:
             objects = _apply_patch(objects, patch, folder)
@@ -176,7 +233,7 @@ def _customize(
     if namespace := kustomization.get("namespace"):
         objects = _set_namespace(objects, namespace)
     for image in kustomization.get("images") or []:
-        objects = [_set_image(manifest, image) for manifest in objects]
+        objects = [_set_image(manifest, image, folder) for manifest in objects]
     return objects
 
 
@@ -194,22 +251,11 @@ def _resources(
 
 def _resource(path: Path, depth: int, left: Iterator[int]) -> list[Manifest]:
     if path.is_dir():
-        return _load(path.resolve(), depth + 1, left)
+        return _accumulated([], path.resolve(), depth + 1, left, kind=_KUSTOMIZATION)
     documents = _documents(path)
     for manifest in documents:
-        metadata = manifest.get("metadata") if isinstance(manifest, dict) and "kind" in manifest else None
-        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-            raise UnsupportedManifestError(f"{path}: has a document without kind and metadata.name")
-        subjects = manifest.get("subjects", [])
-        if not isinstance(manifest.get("spec", {}), dict) or not _are_named(subjects):
-            raise UnsupportedManifestError(f"{path}: spec is no object, or subjects are none")
+        _check(_Object, manifest, str(path))
     return documents
-
-
-def _are_named(subjects: Any) -> bool:
-    return isinstance(subjects, list) and all(
-        isinstance(subject, dict) and isinstance(subject.get("name"), str) for subject in subjects
-    )
 
 
 def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> list[Manifest]:
@@ -223,15 +269,32 @@ def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -
         )
     if deletes:
         return [manifest for manifest in objects if not _is_target(manifest, target)]
+    place = f"{folder}/kustomization.yaml: patches"
     return [
-        jsonpatch.apply_patch(manifest, operations) if _is_target(manifest, target) else manifest
+        _patched(manifest, operations, place) if _is_target(manifest, target) else manifest
         for manifest in objects
     ]
 
 
+def _patched(manifest: Manifest, operations: list[Any], place: str) -> Manifest:
+    """Return an object after the operations of a patch.
+
+    Raises:
+        UnsupportedManifestError: they leave an object that is too large, or none.
+    """
+    for operation in operations:
+        manifest = jsonpatch.apply_patch(manifest, [operation])
+        if len(json.dumps(manifest)) > _MOST_CHARACTERS:
+            raise UnsupportedManifestError(
+                f"{place}: make an object of more than {_MOST_CHARACTERS} characters"
+            )
+    _check(_Object, manifest, place)
+    return manifest
+
+
 def _is_target(manifest: Manifest, target: dict[str, str]) -> bool:
     """Whether kind and name match in full; both are regular expressions."""
-    values = {"kind": str(manifest["kind"]), "name": manifest["metadata"]["name"]}
+    values = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
     return all(has_match(f"^(?:{pattern})$", values[field]) for field, pattern in target.items())
 
 
@@ -252,10 +315,15 @@ def _set_namespace(objects: list[Manifest], namespace: str) -> list[Manifest]:
     return changed
 
 
-def _set_image(manifest: Manifest, image: dict[str, str]) -> Manifest:
-    """Return the object with an image renamed in the containers of its pod template."""
-    pod_spec = manifest.get("spec", {}).get("template", {}).get("spec", {})
-    containers = pod_spec.get("containers", [])
+def _set_image(manifest: Manifest, image: dict[str, str], folder: Path) -> Manifest:
+    """Return the object with an image renamed in the containers of its pod template.
+
+    Raises:
+        UnsupportedManifestError: the pod template is none.
+    """
+    spec = manifest.get("spec", {})
+    _check(_Spec, spec, f"{folder}/kustomization.yaml: images: {manifest['metadata']['name']}: spec")
+    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or []
     operations = [
         {
             "op": "replace",
@@ -263,7 +331,7 @@ def _set_image(manifest: Manifest, image: dict[str, str]) -> Manifest:
             "value": f"{image['newName']}:{image['newTag']}",
         }
         for number, container in enumerate(containers)
-        if container["image"] == image["name"]
+        if container.get("image") == image["name"]
     ]
     patched: Manifest = jsonpatch.apply_patch(manifest, operations)
     return patched

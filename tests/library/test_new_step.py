@@ -10,9 +10,10 @@ from click.testing import CliRunner, Result
 
 from muster import library
 from muster.cli import main
+from muster.files import EVENTING
 from muster.kustomize import load, of_kind
 from muster.objects import yaml_files
-from muster.scaffold import REACTIONS
+from muster.scaffold import REACTIONS, owner_of
 from muster.simulator.apiserver.selectors import labels_matcher
 from muster.simulator.broker import CloudEvent, Wiring
 from muster.simulator.source import SourceSpec
@@ -109,6 +110,15 @@ def test_its_image_is_named_once(tmp_path: Path) -> None:
         assert container["image"] in (folder / name).read_text()
 
 
+@pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
+def test_its_objects_replace_none_of_an_overlay(overlay: str) -> None:
+    """`kubectl apply -k` of a step would end a function, or give a role other rights."""
+    names = {manifest["metadata"]["name"] for manifest in load(EVENTING / "overlays" / overlay)}
+    assert len(names) > len(of_kind(load(), "Service"))
+    assert {name for name in names if owner_of(name) != "Muster"} == set()
+    assert owner_of("label-racks") == ""
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -117,6 +127,11 @@ def test_its_image_is_named_once(tmp_path: Path) -> None:
         pytest.param(["null", "--on", "pod-bound"], id="a word of YAML"),
         pytest.param(["patch-pods", "--on", "pod-bound"], id="a step of Muster"),
         pytest.param(["dead_letter", "--on", "pod-bound"], id="a function of Muster"),
+        pytest.param(["muster-source", "--on", "workload-created"], id="an account of Muster"),
+        pytest.param(["muster-of-tomorrow", "--on", "pod-bound"], id="a name that Muster may have later"),
+        pytest.param(["jobs_and_pods", "--on", "pod-bound"], id="a source of Muster"),
+        pytest.param(["cluster-admin", "--on", "pod-bound"], id="a role of Kubernetes"),
+        pytest.param(["default", "--on", "pod-bound"], id="an account of Kubernetes"),
         pytest.param(["a" * 60, "--on", "pod-bound"], id="a name that is too long"),
         pytest.param(["there", "--on", "pod-bound"], id="a folder that exists"),
         pytest.param(["one", "--on", "pod-bound", "--into", "there/file"], id="a folder that is a file"),

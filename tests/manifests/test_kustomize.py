@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
-from muster.kustomize import UnsupportedManifestError, load
+from muster.kustomize import UnsupportedManifestError, load, step_files
 from muster.objects import yaml_files
 from tests.cluster import kubectl
 from tests.conftest import Wording
@@ -37,6 +38,14 @@ def test_no_file_is_forgotten() -> None:
         path.resolve() for path in EVENTING.rglob("*.yaml") if not {"local", "examples"} & set(path.parts)
     }
     assert {path for path in files if path.name != "kustomization.yaml"} <= named
+
+
+IMAGE = {"name": "a", "newName": "b", "newTag": "c"}
+
+
+def patched(operation: str) -> dict[str, Any]:
+    """A kustomization that patches a Job."""
+    return {"resources": ["job.yaml"], "patches": [{"patch": f"[{operation}]", "target": {"kind": "Job"}}]}
 
 
 @pytest.mark.parametrize(
@@ -73,6 +82,25 @@ def test_no_file_is_forgotten() -> None:
         pytest.param({"images": [{"name": "a"}]}, r"images\[0\].newName", id="an image without a new name"),
         pytest.param({"resources": ["number.yaml"]}, "spec", id="a spec that is a number"),
         pytest.param({"resources": ["pipe.yaml"]}, "is no file", id="a named pipe"),
+        pytest.param({"resources": ["kind.yaml"]}, "kind", id="a kind that is a list"),
+        pytest.param(
+            {"resources": ["template.yaml"], "images": [IMAGE]}, "template", id="a template that is a list"
+        ),
+        pytest.param(
+            {"resources": ["containers.yaml"], "images": [IMAGE]},
+            r"containers\[0\]",
+            id="a container that is a text",
+        ),
+        pytest.param(patched("{op: remove, path: /kind}"), "kind", id="a patch that removes the kind"),
+        pytest.param(
+            patched("{op: replace, path: /metadata, value: 3}"), "metadata", id="a patch of the metadata"
+        ),
+        pytest.param(patched("{op: replace, path: '', value: 2}"), "patches", id="a patch of all"),
+        pytest.param(patched("{op: add, path: /metadata/name, value: 1}"), "name", id="a patch of the name"),
+        pytest.param(
+            patched("{op: add, path: /subjects, value: [1]}"), "subjects", id="a patch of the subjects"
+        ),
+        pytest.param({"components": ["."]}, "is no Component", id="a kustomization as a component"),
     ],
 )
 def test_unsupported_fields_are_refused(
@@ -83,7 +111,14 @@ def test_unsupported_fields_are_refused(
     os.mkfifo(tmp_path / "pipe.yaml")
     job = {"kind": "Job", "metadata": {"name": "a" * 60}}
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    (tmp_path / "number.yaml").write_text(yaml.safe_dump({**job, "spec": 5}))
+    others: dict[str, dict[str, Any]] = {
+        "number": {"spec": 5},
+        "kind": {"kind": ["Job"]},
+        "template": {"spec": {"template": [1]}},
+        "containers": {"spec": {"template": {"spec": {"containers": ["a"]}}}},
+    }
+    for name, fields in others.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({**job, **fields}))
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(content))
     with pytest.raises(UnsupportedManifestError, match=named) as refused:
         load(tmp_path)
@@ -115,6 +150,79 @@ def test_folders_that_include_too_many_are_refused(tmp_path: Path, levels: int, 
         (folder / "kustomization.yaml").write_text(yaml.safe_dump({"resources": below}))
     with pytest.raises(UnsupportedManifestError, match="more than 1000 in all"):
         load(tmp_path / "level-0")
+
+
+def test_operations_that_double_a_field_are_refused(tmp_path: Path) -> None:
+    """Twenty-six of them, in a file of one kilobyte, would make gigabytes of a hundred bytes."""
+    doubled = ",".join(f"{{op: copy, from: /spec, path: /spec/a{number}}}" for number in range(26))
+    (tmp_path / "job.yaml").write_text("{kind: Job, metadata: {name: a}, spec: {text: " + "a" * 100 + "}}")
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(patched(doubled)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnsupportedManifestError, match="characters"):
+            load(tmp_path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 50_000_000
+
+
+def _written(folder: Path, kind: str, **fields: Any) -> Path:
+    """A folder with a kustomization, and with a Job that has the name of the folder."""
+    folder.mkdir()
+    version = "v1beta1" if kind == "Kustomization" else "v1alpha1"
+    content = {
+        "apiVersion": f"kustomize.config.k8s.io/{version}",
+        "kind": kind,
+        "resources": ["job.yaml"],
+        **fields,
+    }
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": folder.name}, "spec": {}}
+    (folder / "job.yaml").write_text(yaml.safe_dump(job))
+    return folder
+
+
+@pytest.fixture(name="nested")
+def _nested(tmp_path: Path) -> Path:
+    """A kustomization with a component that has a component; each says which objects it has seen."""
+
+    def saying(name: str) -> list[dict[str, Any]]:
+        operation = f"[{{op: add, path: /spec/{name}, value: seen}}]"
+        return [{"patch": operation, "target": {"kind": "Job"}}]
+
+    _written(tmp_path / "inner", "Component", patches=saying("inner"))
+    _written(tmp_path / "outer", "Component", components=["../inner"], patches=saying("outer"))
+    return _written(tmp_path / "top", "Kustomization", components=["../outer"], patches=saying("top"))
+
+
+NESTED = {
+    "top": {"inner": "seen", "outer": "seen", "top": "seen"},
+    "outer": {"inner": "seen", "outer": "seen", "top": "seen"},
+    "inner": {"inner": "seen", "outer": "seen", "top": "seen"},
+}
+
+
+def test_a_component_of_a_component_changes_what_stands_before_it(nested: Path) -> None:
+    """As `kubectl kustomize` does; see below."""
+    built = load(nested)
+    assert {manifest["metadata"]["name"]: manifest["spec"] for manifest in built} == NESTED
+
+
+@pytest.mark.real
+def test_kubectl_builds_the_same_of_nested_components(nested: Path) -> None:
+    """The command in the path, as of any version."""
+    theirs = yaml_files.load_all(kubectl.run("kustomize", str(nested)))
+    assert {manifest["metadata"]["name"]: manifest["spec"] for manifest in theirs} == NESTED
+
+
+def test_components_that_include_one_another_come_to_an_end(nested: Path) -> None:
+    """Refused as a whole, and each folder is looked at once for steps."""
+    _written(nested.parent / "other", "Component", components=["../inner", "../other"])
+    folder = _written(nested.parent / "ring", "Kustomization", components=["../other"])
+    with pytest.raises(UnsupportedManifestError, match="include one another"):
+        load(folder)
+    assert step_files(folder) == {}
 
 
 @pytest.mark.real

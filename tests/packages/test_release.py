@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -74,12 +75,13 @@ def test_the_checksums_are_those_of_all_other_files(release_folder: Path) -> Non
 
 
 def test_the_same_release_has_the_same_bytes(release_folder: Path, tmp_path: Path) -> None:
-    """In place of an older release; what else is in the folder stays."""
-    older, other = tmp_path / "muster_gangs-0.0.1-py3-none-any.whl", tmp_path / "notes.txt"
+    """In place of an older release; what else is in the folder stays, such as a wheel of others."""
+    older, other = tmp_path / "muster_gangs-0.0.1-py3-none-any.whl", tmp_path / "other-1.0-py3-none-any.whl"
     for file in (older, other):
         file.write_text("")
     said: list[str] = []
     page.write(tmp_path, VERSION, IMAGE, said.append)
+    assert other.name not in (tmp_path / "SHA256SUMS").read_text()
     other.unlink()
     assert [path.name for path in sorted(tmp_path.iterdir())] == [
         path.name for path in sorted(release_folder.iterdir())
@@ -98,6 +100,8 @@ def test_the_same_release_has_the_same_bytes(release_folder: Path, tmp_path: Pat
         pytest.param(VERSION, "", id="no image"),
         pytest.param(VERSION, "registry.example.com/team/muster:0.1.0", id="a tag"),
         pytest.param(VERSION, "registry.example.com/team/muster@sha256:12", id="a short digest"),
+        pytest.param(VERSION, f"registry.example.com/../muster@{DIGEST}", id="a path that leads elsewhere"),
+        pytest.param(VERSION, f"..example.com/muster@{DIGEST}", id="a host that is none"),
     ],
 )
 def test_bad_input_is_reported_in_one_line(
@@ -154,22 +158,75 @@ def test_the_commands_of_the_install_document(tmp_path: Path, monkeypatch: pytes
     page.write(tmp_path / "out", released["VERSION"], released["IMAGE"], lambda _name: None)
 
 
-@pytest.mark.parametrize("setting", ["REGISTRY", "VERSION", "IMAGE", "OUT", "STEPS", "MINUTES"])
-@pytest.mark.parametrize("value", ['"; touch ran; "', "`touch ran`"])
-def test_the_shell_runs_nothing_of_a_setting(setting: str, value: str, tmp_path: Path) -> None:
-    """In CI it may be the name of a tag that someone else chose."""
-    python = tmp_path / "python"
+def test_registry_and_digest_name_the_image(tmp_path: Path) -> None:
+    """In place of IMAGE, as a CI job has them from two steps."""
+    arguments = ["release", "--version", VERSION, "--out", str(tmp_path)]
+    assert main([*arguments, "--registry", "registry.example.com/team", "--digest", DIGEST]) == 0
+    assert IMAGE in (tmp_path / "muster-cluster.yaml").read_text()
+
+
+@pytest.fixture(name="settings")
+def _settings(tmp_path: Path) -> list[str]:
+    """Settings of make by which it prints, one a line, what it would run Python with."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
     python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     python.chmod(0o755)
-    target = {"REGISTRY": "images", "OUT": "stage", "STEPS": "stage", "MINUTES": "soak"}.get(
-        setting, "release"
+    (tmp_path / "requirements-bench.txt").touch()
+    (tmp_path / ".ready").touch()
+    return ["-f", str(page.ROOT / "Makefile"), "-s", f"BIN={tmp_path}/bin", "READY=", f"BENCH={tmp_path}"]
+
+
+TARGETS = {
+    "REGISTRY": "images",
+    "VERSION": "release",
+    "IMAGE": "release",
+    "DIGEST": "release",
+    "OUT": "stage",
+    "STEPS": "stage",
+    "FIGURE": "bench",
+    "MINUTES": "soak",
+    "PUSH": "images",
+    "KNATIVE": "cluster",
+}
+"""Every setting of make, with a target that reads it."""
+FLAGS = {"PUSH": "--push", "KNATIVE": "knative"}
+"""What is passed for a setting that is set or not."""
+
+
+@pytest.mark.parametrize("place", ["command line", "environment"])
+@pytest.mark.parametrize("setting", TARGETS)
+@pytest.mark.parametrize("value", ['"; touch ran; "', "`touch ran`", "$(shell touch ran)", "$(info ran)$$"])
+def test_a_setting_runs_nothing(
+    setting: str, value: str, place: str, settings: list[str], tmp_path: Path
+) -> None:
+    """Neither by make nor by the shell: in CI it may be the name of a tag that someone else chose."""
+    given = [f"{setting}={value}"] if place == "command line" else []
+    done = subprocess.run(
+        ["make", *settings, TARGETS[setting], *given],
+        cwd=tmp_path,
+        env={**os.environ, setting: value},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    makefile = ["-f", str(page.ROOT / "Makefile"), f"BIN={tmp_path}", "READY="]
-    command = ["make", "-s", *makefile, target, f"{setting}={value}"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     passed = done.stdout.splitlines()
-    assert value in passed or passed[-len(value.split()) :] == value.split()  # STEPS may be several folders
+    wanted = FLAGS.get(setting, value)
+    assert wanted in passed or passed[-len(value.split()) :] == value.split()  # STEPS may be several folders
     assert not (tmp_path / "ran").exists()
+
+
+def test_nor_does_a_setting_that_make_does_not_know(settings: list[str], tmp_path: Path) -> None:
+    """Make exports those of its command line too."""
+    command = ["make", *settings, "stage", "TAG=$(shell touch ran)"]
+    subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_every_setting_of_make_is_tested() -> None:
+    """The Makefile keeps those of its list as they are written."""
+    (named,) = re.findall(r"^SETTINGS := (.*)$", (page.ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(named.split()) == set(TARGETS)
 
 
 def test_without_push_the_image_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +241,7 @@ def test_without_push_the_image_stays(tmp_path: Path, monkeypatch: pytest.Monkey
     [
         pytest.param("", "podman", 0, id="no registry"),
         pytest.param("https://registry.example.com", "podman", 0, id="a URL"),
+        pytest.param("registry.example.com/..", "podman", 0, id="a path that leads elsewhere"),
         pytest.param("registry.example.com", "", 0, id="no builder"),
         pytest.param("registry.example.com", "buildah", 125, id="a builder that fails"),
     ],

@@ -11,8 +11,7 @@ import click
 from muster.cli.arguments import BadInput
 from muster.cli.output import CommandError, echo
 from muster.objects import yaml_files
-from muster.scaffold import REACTIONS, write_step
-from muster.steps import step_names
+from muster.scaffold import REACTIONS, owner_of, write_step
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,50}[a-z0-9])?")
 """A name of Kubernetes, short enough for the Service of a function and its revisions."""
@@ -47,8 +46,8 @@ def command(name: str, event: str, into: Path) -> None:
         raise BadInput(
             f"{name!r} cannot be the name of a Service: lower-case letters, digits and dashes, up to 52"
         )
-    if name.replace("-", "_") in {*step_names(), "dead_letter", "muster"}:
-        raise BadInput(f"{name!r} is a function of Muster, which a step of that name would replace")
+    if owner := owner_of(name.replace("_", "-")):
+        raise BadInput(f"{name!r} is a name of {owner}'s, whose objects a step of that name would replace")
     if keyword.iskeyword(name):
         raise BadInput(f"{name!r} is a word of Python, so no package can have that name")
     if not isinstance(yaml_files.load(name), str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
 from muster.runtime.responses import first_fault
 from muster.runtime.step import Step, Subject
+from muster.simulator.typed import first_type_fault
 
 Document = dict[str, Any]
 """A plan as plain data, in the shape that `muster plan` prints."""
@@ -50,6 +51,16 @@ def plan_step(
         BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
     """
     stored = list(objects)
+    try:
+        return _plans(step, request, stored, now)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        # What no API server has stored may make a step fail; anything else is a bug.
+        if wrong := first_type_fault(stored):
+            raise BadFileError(*wrong) from None
+        raise
+
+
+def _plans(step: Step, request: RecordedRequest, stored: Sequence[Object], now: datetime) -> list[Document]:
     cluster = Snapshot(stored)
     try:
         found = subjects(step, parse(request.headers, request.body), cluster)

@@ -26,9 +26,11 @@ from muster.replay.snapshots import Object, Objects, RecordedObjects
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.apiserver.status import ApiError
 from muster.simulator.broker import Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
 from muster.simulator.direct import Direct
 from muster.simulator.source import ChangeType, Mode, SourceSpec, to_event
+from muster.simulator.typed import first_type_fault
 
 MAX_ROUNDS = 50
 """How often writes may follow writes before a replay fails with NeverQuietError."""
@@ -247,7 +249,7 @@ class ReplayStack:
     def __enter__(self) -> Self:
         self.server.start()
         self.server.load(_definitions())
-        self.server.load(_known_objects(self.objects))
+        self._load(_known_objects(self.objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
         self._broker = Broker(_wiring(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
         self._watched = self._list_watched()
@@ -277,6 +279,18 @@ class ReplayStack:
         raise NeverQuietError(
             f"after {event['subject'] or event['type']} the functions wrote {MAX_ROUNDS} times in a row"
         )
+
+    def _load(self, objects: Objects) -> None:
+        """Store the objects of the start.
+
+        Raises:
+            BadFileError: a field of one has the wrong type.
+        """
+        try:
+            self.server.load(objects)
+        except ApiError as error:
+            self.server.stop()
+            raise BadFileError(*(first_type_fault(objects) or ("objects", error.message))) from None
 
     def _subscribers(self) -> Mapping[str, Target | str]:
         subscribers: dict[str, Target | str] = {

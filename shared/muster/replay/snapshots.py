@@ -141,6 +141,7 @@ def _with_kind(entry: Any, collection: Mapping[str, Any]) -> Any:
 
 
 def _checked(location: str, body: Object) -> Object:
+    """Return an object, its metadata without nulls, which the API server does not store either."""
     for field in ("apiVersion", "kind"):
         _require_string(location, field, body.get(field))
     metadata = body.get("metadata")
@@ -149,7 +150,7 @@ def _checked(location: str, body: Object) -> Object:
     _require_string(location, "metadata.name", metadata.get("name"))
     if metadata.get("namespace") is not None:
         _require_string(location, "metadata.namespace", metadata["namespace"])
-    return body
+    return {**body, "metadata": {name: value for name, value in metadata.items() if value is not None}}
 
 
 def _require_string(location: str, path: str, value: Any) -> None:

@@ -115,8 +115,10 @@ def _objects(path: Path) -> Iterator[Manifest]:
         raise ManifestError(f"{place}: {getattr(error, 'problem', None) or error}") from None
     for document, node in zip(documents, nodes, strict=True):
         if isinstance(document, dict) and isinstance(document.get("items"), list):
-            (items,) = (value for key, value in node.value if key.value == "items")
-            pairs = zip(document["items"], items.value, strict=True)
+            # A merge (`<<`) may bring them, and of two fields of a name the last counts.
+            written = [value.value for key, value in node.value if key.value == "items"]
+            nodes_of_items = written[-1] if written else [node] * len(document["items"])
+            pairs = zip(document["items"], nodes_of_items, strict=True)
             yield from (Manifest(path, item.start_mark.line + 1, obj) for obj, item in pairs)
         else:
             yield Manifest(path, node.start_mark.line + 1, document)

@@ -167,7 +167,7 @@ OVERLAYS = [
     pytest.param({"kustomization.yaml": "helmCharts: []"}, ["helmCharts"], id="what kustomize can do only"),
     pytest.param(
         {"kustomization.yaml": "resources: [a.yaml]", "a.yaml": "kind: Pod"},
-        ["a.yaml", "metadata.name"],
+        ["a.yaml", "metadata"],
         id="a document that is no object",
     ),
 ]

@@ -352,6 +352,20 @@ def test_a_shared_account_is_one_finding() -> None:
     assert sum("'verb': 'create', 'group': '', 'resource': 'events'" in review for review in asked) == 1
 
 
+def test_rights_of_an_account_that_is_not_installed(wording: Wording) -> None:
+    """Those of a component that is named after one-service, which has deleted the account by then."""
+    component = load(EVENTING / "components/suspend-after-timeout")
+    overlays = (load(EVENTING / "overlays/one-service"), load())
+    with ApiServer() as server:
+        client = Client.for_server(server.url)
+        found, whole = (
+            findings(check_installation(client, [*one, *component], YEARS_LATER)) for one in overlays
+        )
+    assert found["account resize-gang"][0] is Level.WARN
+    wording(found["account resize-gang"][1])
+    assert "account resize-gang" not in whole
+
+
 def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     """The overlay one-namespace binds what is in no namespace to all accounts of the team's."""
     file = EVENTING / "overlays/one-namespace/cluster-scoped.yaml"

@@ -57,6 +57,7 @@ def check_installation(client: Client, objects: Sequence[Manifest], now: datetim
     yield from _account_policies(client, objects)
     for kind in _KNATIVE:
         yield from _readiness(client, kind, of_kind(objects, kind))
+    yield from _missing_accounts(objects)
     yield from _permissions(client, objects)
     yield from _namespaces(client, of_kind(objects, "Namespace"))
     yield from _new_namespaces(client, of_kind(objects, "ApiServerSource"), now)
@@ -167,6 +168,24 @@ def _permissions(client: Client, objects: Sequence[Manifest]) -> Iterator[Findin
         except _ReviewForbiddenError as error:
             yield Finding(Level.WARN, "permissions", str(error))
             return
+
+
+def _missing_accounts(objects: Sequence[Manifest]) -> Iterator[Finding]:
+    """Warn of rights of an account that is not among the objects, so that no function has them."""
+    accounts = {_place(account["metadata"]) for account in of_kind(objects, "ServiceAccount")}
+    bindings = [binding for binding in objects if "roleRef" in binding]
+    subjects = [subject for binding in bindings for subject in binding["subjects"]]
+    bound = {_place(subject) for subject in subjects if subject["kind"] == "ServiceAccount"}
+    for _, name in sorted(bound - accounts):
+        yield Finding(
+            Level.WARN,
+            f"account {name}",
+            "has rights, but is not one of these objects: name components of Muster before one-service",
+        )
+
+
+def _place(named: dict[str, Any]) -> tuple[str, str]:
+    return named.get("namespace", ""), named["name"]
 
 
 def _account(client: Client, subject: dict[str, str], grants: list[_Grant]) -> Finding:

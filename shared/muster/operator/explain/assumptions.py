@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
@@ -83,7 +84,7 @@ def assume_cluster(
     """
     assumer = _Assumer(below, namespace)
     assumed = AssumedObjects([])
-    for body in copy.deepcopy(objects):
+    for body in copy.deepcopy([_without_nulls(body) for body in objects if _is_known(body)]):
         try:
             assumed.objects.append(assumer.stored(body))
         except BadFileError as error:
@@ -97,6 +98,26 @@ def assume_cluster(
         assumed.examples[id(example)] = runtime
     assumer.add_what_owners_get(assumed, advance)
     return assumed
+
+
+def _without_nulls(body: Object) -> Object:
+    """Return an object without the fields of its spec that are null, which count as unset."""
+    return {**body, "spec": _set_fields(body["spec"])} if isinstance(body.get("spec"), dict) else body
+
+
+def _set_fields(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _set_fields(entry) for name, entry in value.items() if entry is not None}
+    return [_set_fields(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _is_known(body: Object) -> bool:
+    """Whether an object is of a kind that Muster reads, and not of one of that name in another API group."""
+    try:
+        by_kind(body["apiVersion"], body["kind"])
+    except LookupError:
+        return False
+    return True
 
 
 def _is_root_owner(body: Object) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 from muster.objects.resources import by_kind
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object
+from muster.simulator.typed import type_fault
 
 _POD_TEMPLATE = "spec.template.spec"
 _REPLICATED_JOBS = "spec.replicatedJobs[].template.spec.template.spec"
@@ -56,6 +57,8 @@ def check_shape(body: Object) -> None:
         if body.get(name) is not None:
             _require(body, body, "", name, wanted)
             _check_strings(body, name, body[name])
+    if found := type_fault(body):
+        raise _fault(body, *found)
 
 
 def _check_strings(body: Object, path: str, values: Mapping[Any, Any]) -> None:

@@ -28,6 +28,7 @@ from muster.policy.sources.source import PolicySource
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import LocatedObject, Object, read_located
 from muster.runtime.responses import first_fault
+from muster.simulator.typed import type_fault
 
 Found = tuple[Severity, str, str]
 """Severity, reason and message of a fault."""
@@ -74,6 +75,7 @@ def lint(
             result.faults.append(
                 Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error))
             )
+    entries = [entry for entry in entries if _can_be_read(entry, result)]
     locks = [source for entry in entries for source in administrators_locks(entry.body)]
     for entry in entries:
         result.faults += [_fault(entry, found) for found in _in_object(entry.body, locks, result)]
@@ -84,6 +86,16 @@ def lint(
     order = {str(path): number for number, path in enumerate(files)}
     result.faults = sorted(dict.fromkeys(result.faults), key=lambda one: (order[one.file], one.document))
     return result
+
+
+def _can_be_read(entry: LocatedObject, result: LintResult) -> bool:
+    """Whether no field of an object has the wrong type; one that has is a fault of the result."""
+    found = type_fault(entry.body)
+    if found is not None:
+        path, message = found
+        fault = (Severity.ERROR, str(Reason.UNREADABLE_OBJECT), f"{path}: {message}")
+        result.faults.append(_fault(entry, fault))
+    return found is None
 
 
 def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:

@@ -40,8 +40,8 @@ def child_of(schema: Schema, key: str) -> Schema:
 
 
 def element(schema: Schema, item: Any) -> str:
-    """Return the path element of an item of a list of type map or set."""
-    if not keyed(schema):
+    """Return the path element of an item of a list of type map or set; of a wrong item its value."""
+    if not keyed(schema) or not isinstance(item, dict):
         return "v:" + json.dumps(item, separators=(",", ":"))
     properties = (schema.get("items") or {}).get("properties") or {}
     keys = {}

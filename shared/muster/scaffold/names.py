@@ -1,0 +1,34 @@
+"""The names that a new step may not have: `kubectl apply -k` would replace objects that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.files import EVENTING
+from muster.objects import yaml_files
+from muster.steps import step_names
+
+_KUBERNETES = frozenset({"admin", "cluster-admin", "default", "edit", "view"})
+"""The ClusterRoles for users (bootstrappolicy, v1.37.1), and the account of each namespace."""
+_PREFIX = "muster-"
+_EXAMPLES = EVENTING / "examples"
+
+
+def owner_of(service: str) -> str:
+    """Return whose objects of that name a step would replace: `Muster`, `Kubernetes` or ""."""
+    if service in _KUBERNETES:
+        return "Kubernetes"
+    if service.startswith(_PREFIX) or service in set(_musters_names()):
+        return "Muster"
+    return ""
+
+
+def _musters_names() -> Iterator[str]:
+    """Yield the names of functions, and of all objects in eventing/, whichever overlay has them."""
+    yield from ("muster", "dead-letter", *(name.replace("_", "-") for name in step_names()))
+    for path in EVENTING.rglob("*.yaml"):
+        if not path.is_relative_to(_EXAMPLES):
+            for document in yaml_files.load_all(path.read_text()):
+                name = (document.get("metadata") or {}).get("name") if isinstance(document, dict) else None
+                if isinstance(name, str):
+                    yield name

@@ -1,0 +1,120 @@
+"""Find fields of the wrong type in an object of a file, by the schemas of the embedded API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from muster.objects.faults import fault
+from muster.objects.meta import ObjectRef
+from muster.patterns import has_match
+from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
+
+_RELEASES = ("1.37", "1.36")
+_WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "object": ((dict,), fault({"type": "dict_type"})),
+    "array": ((list,), fault({"type": "list_type"})),
+    "string": ((str,), fault({"type": "string_type"})),
+    "boolean": ((bool,), fault({"type": "bool_type"})),
+    "integer": ((int,), fault({"type": "int_type"})),
+    "number": ((int, float), "must be a number"),
+}
+"""The types in Python of a type of JSON schema, and what is said of others."""
+_BITS = {"int32": 32, "int64": 64}
+
+
+def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return path and message of the first field that an API server could not read; None if there is none.
+
+    Of a kind that has no schema here only the metadata is looked at.
+    """
+    kind = body["kind"]
+    group, _, version = body["apiVersion"].rpartition("/")
+    schema = _schema(group, version, kind)
+    properties = {**schema.get("properties", {}), "metadata": _meta()}
+    return next(_faults(body, {**schema, "properties": properties}, ""), None)
+
+
+def first_type_fault(objects: Iterable[Mapping[str, Any]]) -> tuple[str, str] | None:
+    """Return place and message of the first such field; the place is `Job team-a/sweep: spec.parallelism`."""
+    for body in objects:
+        if found := type_fault(body):
+            metadata, (path, message) = body["metadata"], found
+            ref = ObjectRef(
+                body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"]
+            )
+            return f"{ref}: {path}", message
+    return None
+
+
+def _faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+    """Yield path and message of each field of the wrong type; null is a field that is not set."""
+    if value is None:
+        return
+    wrong = _wrong(value, schema)
+    if wrong:
+        yield path, wrong
+    elif isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from _faults({} if entry is None else entry, schema.get("items", {}), f"{path}[{number}]")
+    elif isinstance(value, dict):
+        properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+        for name in schema.get("required", ()):
+            if value.get(name) is None and path:
+                yield f"{path}.{name}", fault({"type": "missing"})
+        for key, entry in value.items():
+            child = properties.get(key, others)
+            if isinstance(child, dict):
+                # Of metadata in templates the schemas of custom resources say only that it is an object.
+                known = _meta() if key == "metadata" and not child.get("properties") else child
+                yield from _faults(entry, known, f"{path}.{key}".removeprefix("."))
+
+
+def _wrong(value: Any, schema: Schema) -> str:
+    """Return what is wrong with a value itself, "" if it can be read."""
+    if "oneOf" in schema or "x-kubernetes-int-or-string" in schema:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            return "must be a string or a number"
+        pattern = schema.get("pattern", "")
+        return "" if not isinstance(value, str) or has_match(pattern, value) else "must be a quantity"
+    types, words = _WORDS.get(schema.get("type", ""), ((), ""))
+    if not types:
+        return ""
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        return words
+    bits = _BITS.get(schema.get("format", ""))
+    if bits and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        return f"must be an integer of {bits} bits"
+    return ""
+
+
+@cache
+def _meta() -> Schema:
+    return object_meta(_RELEASES[0])
+
+
+@cache
+def _schema(group: str, version: str, kind: str) -> Schema:
+    """Return the schema of a kind: of its version if that is known, else of another one, else none."""
+    known = {**_of_built_in(group, kind), **_of_custom(group, kind)}
+    return known.get(version) or next(iter(known.values()), {})
+
+
+def _of_built_in(group: str, kind: str) -> dict[str, Schema]:
+    """Return the schemas of a kind by version; the latest release comes first."""
+    return {
+        version: schema
+        for release in _RELEASES
+        for (of_group, version, of_kind), schema in by_kind(release).items()
+        if (of_group, of_kind) == (group, kind)
+    }
+
+
+def _of_custom(group: str, kind: str) -> dict[str, Schema]:
+    return {
+        version["name"]: version["schema"]["openAPIV3Schema"]
+        for definition in resource_definitions()
+        if (definition["spec"]["group"], definition["spec"]["names"]["kind"]) == (group, kind)
+        for version in definition["spec"]["versions"]
+    }
