@@ -61,16 +61,24 @@ def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
     assert story.policy("main") == {"gang": {"minCount": 2}}
 
 
-def test_pods_run_without_a_workload_that_the_api_server_refuses(story: RealStory) -> None:
-    """With a quota of no Workloads they run one by one, and condition and Event quote the API server."""
+def test_pods_wait_for_a_workload_that_a_quota_refuses(story: RealStory, muster_on_it: Muster) -> None:
+    """An Event quotes the API server; once the quota has room the next sweep makes the gang."""
     story.add_nodes(1)
     quota = story.create(a_quota_of_none("no-workloads", "workloads"))
     story.wait_for(quota, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
     story.create(OWNERS["JobSet"])
+    story.wait(
+        "an Event says why", lambda now: "exceeded quota: no-workloads" in now.messages("RefusedByApi")
+    )
+    story.recording.quiet()
+    assert story.groups() == {}
+
+    story.api.must("DELETE", manifests.path(quota))
+    for _ in range(2):
+        muster_on_it.sweep()
+        assert muster_on_it.idle()
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says why", lambda now: now.reason("JobSet", "held", "PodGroupsReady") == "RefusedByApi")
-    story.wait("an Event, too", lambda now: "exceeded quota: no-workloads" in now.messages("RefusedByApi"))
-    assert story.policy("workers") == {"basic": {}}
+    assert story.policy("workers") == {"gang": {"minCount": 2}}
 
 
 def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> None:

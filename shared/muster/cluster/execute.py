@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 
 from muster.cluster import errors
 from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
+from muster.objects.resources import COMPOSITE_POD_GROUPS
 from muster.policy.limits import setting
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.plans.manifests import quoting
 from muster.policy.reasons import Reason
 
 _REFUSALS = (errors.Invalid, errors.Forbidden)
+_OF_EACH_GROUP = frozenset({"schedulingPolicy", "parentCompositePodGroupName"})
+"""Fields in which groups of one template differ."""
 
 
 def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Carry out the actions of a plan in order, up to the first failure or the limit of writes.
 
-    A creation that the API server refuses does not keep the other objects of the plan from being created.
+    A creation that the API server refuses does not keep the other objects of the plan from being created; see
+    `_Execution`.
 
     Returns:
         The plan with the actions that succeeded: those of `if_refused` in place of a refused action. Beyond
@@ -29,34 +34,115 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
 
     Raises:
         ClusterError: an action failed; those before it are done, and the event must be delivered again. If
-            creations were refused, the first refusal after all actions were tried.
+            creations were refused, the first refusal after all others were tried.
     """
-    done: list[Action] = []
-    refusals: list[errors.ClusterError] = []
-    created: set[ObjectRef] = set()
-    for action in plan.actions:
-        if action.verb is Verb.CREATE and action.target in created:
-            continue  # created already in place of a refused action
-        if len(done) + len(refusals) >= cluster.limits.writes:
-            if refusals:
-                break
-            count = f"{len(done)} of {len(plan.actions)} writes ({setting('writes')})"
-            message = f"{count}; the rest follows: {plan.message}"
-            return replace(
-                plan, reason=Reason.WRITE_LIMIT, message=message, actions=tuple(done), requeue=True
-            )
+    execution = _Execution(cluster, manager)
+    try:
+        for action in plan.actions:
+            execution.carry_out(action)
+    except _WriteLimitReachedError:
+        count = f"{len(execution.done)} of {len(plan.actions)} writes ({setting('writes')})"
+        message = f"{count}; the rest follows: {plan.message}"
+        done = tuple(execution.done)
+        return replace(plan, reason=Reason.WRITE_LIMIT, message=message, actions=done, requeue=True)
+    if execution.refusal is not None:
+        raise execution.refusal
+    return replace(plan, actions=tuple(execution.done))
+
+
+class _WriteLimitReachedError(Exception):
+    """The plan has more writes than one event may have."""
+
+
+class _Execution:
+    """Carries out the actions of one plan.
+
+    After a refused creation (403, 422) these requests are left out: creations that would be refused for the
+    same cause, those below the refused CompositePodGroup, and deletions, since a replacement may be missing.
+
+    Args:
+        cluster: the cluster.
+        manager: the field manager of the step.
+
+    Attributes:
+        done: the actions that succeeded.
+        refusal: the first refusal in place of which nothing can be done; None if there is none.
+    """
+
+    def __init__(self, cluster: Cluster, manager: str) -> None:
+        self.done: list[Action] = []
+        self.refusal: errors.ClusterError | None = None
+        self._cluster = cluster
+        self._manager = manager
+        self._created: set[ObjectRef] = set()
+        self._refused: dict[str, errors.ClusterError] = {}
+        self._refused_composites: set[str] = set()
+        self._refused_requests = 0
+
+    def carry_out(self, action: Action) -> None:
+        """Carry out an action, or what its plan has in place of it if the API server refuses it.
+
+        Raises:
+            ClusterError: it failed.
+            _WriteLimitReachedError: it is one write too many.
+        """
+        creates = action.verb is Verb.CREATE
+        if creates and (action.target in self._created or _parent_of(action) in self._refused_composites):
+            return
+        if self._refused and action.verb is Verb.DELETE:
+            return
+        known = self._refused.get(_cause_of(action)) if self._refused and creates else None
+        error = known or self._write(action)
+        if error is not None:
+            self._in_place_of(action, error)
+
+    def _write(self, action: Action) -> errors.ClusterError | None:
+        """Make the request; returns the refusal of a creation."""
+        if len(self.done) + self._refused_requests >= self._cluster.limits.writes:
+            raise _WriteLimitReachedError
         try:
-            written = _carry_out(cluster, action, manager)
-        except _REFUSALS as error:
-            if action.verb is not Verb.CREATE:
+            self._cluster.write(action, self._manager)
+        except errors.ClusterError as error:
+            if action.optional:
+                self._created.add(action.target)
+                return None
+            refused = isinstance(error, _REFUSALS) and not isinstance(error, errors.Terminating)
+            if not (refused and action.verb is Verb.CREATE):
                 raise
-            refusals.append(error)
-            continue
-        done += written
-        created.update(action.target for action in written)
-    if refusals:
-        raise refusals[0]
-    return replace(plan, actions=tuple(done))
+            self._refused_requests += 1
+            self._refused[_cause_of(action)] = error
+            return error
+        self._created.add(action.target)
+        self.done.append(action)
+        return None
+
+    def _in_place_of(self, action: Action, error: errors.ClusterError) -> None:
+        """Carry out the actions in place of a refused one; an earlier delivery may have done so already."""
+        if action.target.kind == COMPOSITE_POD_GROUPS.kind:
+            self._refused_composites.add(action.target.name)
+        never = isinstance(error, errors.Invalid)
+        if action.instead is not None:
+            fallbacks = action.instead(error.message, never)
+        else:
+            fallbacks = (quoting(fallback, error.message) for fallback in action.if_refused)
+        if not action.if_refused and not (action.instead is not None and never):
+            self.refusal = self.refusal or error
+        for fallback in fallbacks:
+            with suppress(errors.AlreadyExists):
+                self.carry_out(fallback)
+
+
+def _parent_of(action: Action) -> str:
+    """Return the name of the CompositePodGroup above a group to create; "" if there is none."""
+    spec = (action.body or {}).get("spec") or {}
+    return str(spec.get("parentCompositePodGroupName") or "")
+
+
+def _cause_of(action: Action) -> str:
+    """Return the fields for which the API server refuses a creation; groups of one template have the same."""
+    spec = (action.body or {}).get("spec") or {}
+    shared = {name: value for name, value in spec.items() if name not in _OF_EACH_GROUP}
+    return json.dumps([action.target.kind, shared], sort_keys=True)
 
 
 def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
@@ -70,7 +156,7 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     with ThreadPoolExecutor(cluster.limits.gates_at_once) as threads:
         # Each with a copy of the context, by which its span belongs to that of the event.
         tries = [
-            threads.submit(copy_context().run, _carry_out, cluster, action, manager)
+            threads.submit(copy_context().run, _carry_out_alone, cluster, action, manager)
             for action in plan.actions
         ]
     done: list[Action] = []
@@ -90,39 +176,9 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     return replace(plan, actions=tuple(done))
 
 
-def _carry_out(cluster: Cluster, action: Action, manager: str) -> list[Action]:
-    """Carry out an action, or those of its `if_refused` if the API server refuses it."""
-    try:
-        cluster.write(action, manager)
-    except errors.ClusterError as error:
-        if action.optional:
-            return []
-        if not isinstance(error, _REFUSALS):
-            raise
-        if action.instead is not None:
-            return _carry_out_again(cluster, action.instead(error.message), manager)
-        if not action.if_refused:
-            raise
-        fallbacks = (quoting(fallback, error.message) for fallback in action.if_refused)
-        return _carry_out_again(cluster, fallbacks, manager)
-    return [action]
-
-
-def _carry_out_again(cluster: Cluster, actions: Iterable[Action], manager: str) -> list[Action]:
-    """Carry out actions that an earlier delivery may have carried out already.
-
-    Raises:
-        ClusterError: the first refusal, after all actions were tried; or another failure.
-    """
-    done: list[Action] = []
-    refusals: list[errors.ClusterError] = []
-    for action in actions:
-        try:
-            done += _carry_out(cluster, action, manager)
-        except errors.AlreadyExists:
-            continue
-        except _REFUSALS as error:
-            refusals.append(error)
-    if refusals:
-        raise refusals[0]
-    return done
+def _carry_out_alone(cluster: Cluster, action: Action, manager: str) -> list[Action]:
+    execution = _Execution(cluster, manager)
+    execution.carry_out(action)
+    if execution.refusal is not None:
+        raise execution.refusal
+    return execution.done

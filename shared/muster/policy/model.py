@@ -58,7 +58,8 @@ class Action:
         subresource: "status", or "" for the object itself.
         if_refused: actions in place of this one if the API server refuses it (403, 422), so that no stamped
             pod is left without a group; `{refusal}` in their messages becomes the server's message.
-        instead: returns such actions from the server's message, where they are many and rarely needed.
+        instead: returns such actions, where they are many and rarely needed, from the server's message and
+            whether it will never accept the action (422). If it may (403), the event is delivered again.
         optional: whether its failure does not stop the plan, as for Events.
         milestones: what metrics count once the write has succeeded.
     """
@@ -72,7 +73,7 @@ class Action:
     optional: bool = False
     operations: tuple[Mapping[str, Any], ...] = ()
     milestones: tuple[Milestone, ...] = ()
-    instead: Callable[[str], Iterable[Action]] | None = field(default=None, compare=False)
+    instead: Callable[[str, bool], Iterable[Action]] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)

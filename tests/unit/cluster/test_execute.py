@@ -61,7 +61,8 @@ class WriteRecorder(Snapshot):
 def _create(
     name: str, *, optional: bool = False, if_refused: tuple[Action, ...] = (), text: str = ""
 ) -> Action:
-    body = {"metadata": {"name": name, "namespace": "team-a", "annotations": {"why": text}}}
+    metadata = {"name": name, "namespace": "team-a", "annotations": {"why": text}}
+    body = {"metadata": metadata, "spec": {"priorityClassName": name}}
     target = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", name)
     return Action(Verb.CREATE, target, body, optional=optional, if_refused=if_refused)
 
@@ -120,13 +121,54 @@ def test_a_refused_creation_does_not_stop_the_others(error: errors.ClusterError)
 
 
 def test_refusals_count_as_writes() -> None:
-    """A full quota of PodGroups does not make a plan of hundreds of groups as many requests."""
+    """Whatever a tenant wrote, an event takes no more requests than that."""
     names = [f"g{number}" for number in range(5)]
     cluster = WriteRecorder(**{name: errors.Forbidden("quota") for name in names[:4]})
     cluster.limits = replace(DEFAULT_LIMITS, writes=3)
+    done = execute.in_order(cluster, _plan(*map(_create, names)), "m")
+    assert (done.reason, done.requeue, cluster.tries) == (Reason.WRITE_LIMIT, True, 3)
+
+
+def test_a_cause_of_refusals_is_met_once() -> None:
+    """Groups of one template differ in name and size only: the others get their fallbacks at once."""
+
+    def group(name: str) -> Action:
+        body = {"metadata": {"name": name}, "spec": {"priorityClassName": "none", "schedulingPolicy": name}}
+        return replace(_create(name), body=body, if_refused=(_create(f"fallback-{name}"),))
+
+    cluster = WriteRecorder(a=errors.Invalid("x"), b=errors.Invalid("x"))
+    done = execute.in_order(cluster, _plan(*map(group, "abc")), "m")
+    assert [action.target.name for action in done.actions] == ["fallback-a", "fallback-b", "fallback-c"]
+    assert cluster.tries == 4
+
+
+def test_nothing_is_created_below_a_refused_composite() -> None:
+    """Pods that a policy holds keep their gate: their PodGroup would be below nothing."""
+    composite = ObjectRef("scheduling.k8s.io/v1alpha3", "CompositePodGroup", "team-a", "top")
+    event = _create("event", optional=True)
+    top = replace(_create("top", if_refused=(event,)), target=composite)
+    leaf = _create("leaf")
+    below = replace(leaf, body={**(leaf.body or {}), "spec": {"parentCompositePodGroupName": "top"}})
+    cluster = WriteRecorder(top=errors.Forbidden("quota"))
+    execute.in_order(cluster, _plan(top, below, _create("b")), "m")
+    assert _names(cluster) == ["event", "b"]
+
+
+def test_nothing_is_deleted_after_a_refusal() -> None:
+    """What was to take its place may be refused, too."""
+    cluster = WriteRecorder(a=errors.Forbidden("quota"))
+    plan = _plan(_create("a"), Action(Verb.DELETE, ref(a_pod())), _create("b"))
     with pytest.raises(errors.Forbidden):
-        execute.in_order(cluster, _plan(*map(_create, names)), "m")
-    assert cluster.tries == 3
+        execute.in_order(cluster, plan, "m")
+    assert _names(cluster) == ["b"]
+
+
+def test_a_namespace_that_is_being_deleted_ends_a_plan() -> None:
+    """It refuses all that is new."""
+    cluster = WriteRecorder(a=errors.Terminating("being terminated"))
+    with pytest.raises(errors.Terminating):
+        execute.in_order(cluster, _plan(_create("a", if_refused=(_create("f"),)), _create("b")), "m")
+    assert cluster.tries == 1
 
 
 def test_a_refused_fallback_does_not_stop_the_others() -> None:
@@ -264,7 +306,7 @@ def test_a_refused_fallback_group_is_reported_in_an_event() -> None:
     ("on_failure", "refused", "named"),
     [
         pytest.param("Hold", "01", None, id="all are refused and the pods held: nothing was created"),
-        pytest.param("Hold", "0", ["1"], id="one is refused and its pods held: the other was created"),
+        pytest.param("Hold", "1", ["0"], id="one is refused and its pods held: the other was created"),
         pytest.param(
             "Basic", "0", ["0", "1"], id="one is refused: its fallback group and the other were created"
         ),

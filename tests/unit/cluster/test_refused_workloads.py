@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from muster.cluster import errors
 from muster.cluster.interface import Object
 from muster.cluster.snapshot import Snapshot
+from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
 from muster.steps import step_named
-from tests.support.builders import NOW, a_job, a_pod_group, annotated, ref, with_condition
+from tests.support.builders import NOW, a_job, a_pod_group, annotated, ref, template_labelled, with_condition
 
 STEP = step_named("create_workload")
 QUOTA = errors.Forbidden('"llama" is forbidden: exceeded quota: q', status=403, reason="Forbidden")
+INVALID = errors.Invalid('"llama" is invalid: spec: too odd', status=422, reason="Invalid")
 GROUP = "llama-main-33333333"
 
 
 class RefusingKinds(Snapshot):
     """Refuses to create a kind; what exists already answers 409."""
 
-    def __init__(self, owner: Object, *kinds: str) -> None:
+    def __init__(self, owner: Object, error: errors.ClusterError = INVALID, *kinds: str) -> None:
         super().__init__([owner])
         self.kinds = kinds
+        self.error = error
         self.written: dict[tuple[str, str], Object] = {}
 
     def write(self, action: Action, manager: str) -> Object:
         """Return the object that was written."""
         key = (action.target.kind, action.target.name)
         if action.target.kind in self.kinds:
-            raise QUOTA
+            raise self.error
         if key in self.written and not action.patch:
             raise errors.AlreadyExists(f"{manager}: {key} exists")
         self.written[key] = dict(action.body or {})
@@ -49,9 +54,9 @@ def events(cluster: RefusingKinds) -> list[str]:
 
 
 def test_a_refused_workload_leaves_fallback_groups_and_an_event() -> None:
-    """A quota is full: the pods run one by one, and the owner's user is told why."""
+    """It will never be accepted: the pods run one by one, and an Event on the owner says why."""
     job = a_job()
-    cluster = RefusingKinds(job, "Workload")
+    cluster = RefusingKinds(job, INVALID, "Workload")
     done = run(cluster, job)
     assert isinstance(done, Plan)
     assert done.reason == Reason.REFUSED_BY_API
@@ -59,14 +64,36 @@ def test_a_refused_workload_leaves_fallback_groups_and_an_event() -> None:
     assert done.reply.type_suffix == "gave-up"
     group = cluster.written["PodGroup", GROUP]
     assert group["spec"]["schedulingPolicy"] == {"basic": {}}
-    assert "exceeded quota" in group["metadata"]["annotations"]["muster.dev/stand-in"]
+    assert "too odd" in group["metadata"]["annotations"]["muster.dev/stand-in"]
     assert events(cluster) == [Reason.REFUSED_BY_API]
+
+
+def test_pods_wait_while_a_quota_refuses_their_workload() -> None:
+    """A quota may be freed and a role granted: the event comes again, and an Event on the owner says why."""
+    job = a_job()
+    cluster = RefusingKinds(job, QUOTA, "Workload")
+    with pytest.raises(errors.Forbidden):
+        run(cluster, job)
+    assert events(cluster) == [Reason.REFUSED_BY_API]
+    assert ("PodGroup", GROUP) not in cluster.written
+
+
+def test_fallback_groups_beyond_the_limit_of_writes_are_created_later() -> None:
+    """An owner of many groups gets them in several deliveries."""
+    job = a_job(template_labelled({"muster.dev/group-size": "1"}), pods=7)
+    cluster = RefusingKinds(job, INVALID, "Workload")
+    cluster.limits = replace(DEFAULT_LIMITS, writes=4)
+    created: list[int] = []
+    for _ in range(4):
+        run(cluster, job)
+        created.append(sum(kind == "PodGroup" for kind, _ in cluster.written))
+    assert created == [2, 5, 7, 7]
 
 
 def test_another_delivery_writes_nothing_more() -> None:
     """The group and the Event have fixed names."""
     job = a_job()
-    cluster = RefusingKinds(job, "Workload")
+    cluster = RefusingKinds(job, INVALID, "Workload")
     run(cluster, job)
     before = dict(cluster.written)
     done = run(cluster, job)
@@ -96,7 +123,7 @@ def test_a_workload_is_not_tried_again_without_use(groups: tuple[str, ...], reas
 def test_held_pods_of_a_refused_workload_keep_their_gate() -> None:
     """`onFailure: Hold` asks for that; the Event says why they wait."""
     job = a_job(annotated({ANNOTATION: "workload: {onFailure: Hold}"}))
-    cluster = RefusingKinds(job, "Workload")
+    cluster = RefusingKinds(job, INVALID, "Workload")
     run(cluster, job)
     assert events(cluster) == [Reason.REFUSED_BY_API]
     assert ("PodGroup", GROUP) not in cluster.written
@@ -105,7 +132,7 @@ def test_held_pods_of_a_refused_workload_keep_their_gate() -> None:
 def test_a_refused_fallback_group_is_reported_with_the_condition() -> None:
     """The condition is written although the group could not be created."""
     job = a_job(annotated({ANNOTATION: "workload: {groups: [{name: typo}]}"}))
-    cluster = RefusingKinds(job, "PodGroup")
+    cluster = RefusingKinds(job, QUOTA, "PodGroup")
     done = run(cluster, job)
     assert isinstance(done, Plan)
     assert done.reason == Reason.INVALID_POLICY

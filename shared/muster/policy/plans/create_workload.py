@@ -79,14 +79,14 @@ def needs_members(inputs: WorkloadInputs) -> bool:
     resolved = inputs.resolved
     if isinstance(resolved, NoOp):
         return _may_have_stamped_pods(inputs.live, resolved)
-    failed = resolved.why_no_groups is not None or _was_refused(resolved.owner)
+    failed = resolved.why_no_groups is not None or _may_have_been_refused(inputs.live, resolved.owner)
     return failed or _may_have_strays(resolved)
 
 
-def _was_refused(owner: OwnerObject) -> bool:
-    """Whether the owner's condition says that the API server refused its Workload or groups."""
+def _may_have_been_refused(live: LiveOwner, owner: OwnerObject) -> bool:
+    """Whether the owner has no Workload although emit_conditions has seen that its groups are missing."""
     ready = find_condition(owner.status.conditions, condition_type(owner, READY))
-    return ready is not None and ready.get("reason") == Reason.REFUSED_BY_API
+    return live.workload is None and ready is not None and ready.get("status") == "False"
 
 
 def _may_have_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:

@@ -66,9 +66,16 @@ def stand_for_workload(resolved: ResolvedOwner, members: LiveMembers) -> bool:
 
 
 def in_place_of_workload(
-    resolved: ResolvedOwner, members: LiveMembers, component: str, now: datetime, refusal: str
+    resolved: ResolvedOwner,
+    members: LiveMembers,
+    component: str,
+    now: datetime,
+    refusal: str,
+    never: bool,
 ) -> Iterator[Action]:
-    """Yield an Event and the fallback PodGroups of an owner whose Workload the API server refused.
+    """Yield an Event about a refused Workload, and fallback PodGroups if it will never be accepted.
+
+    Where a quota or a role refuses it, the pods wait for their gang: both may change.
 
     Args:
         resolved: the owner.
@@ -76,11 +83,12 @@ def in_place_of_workload(
         component: the step that creates the Workload, for the Event.
         now: for the Event.
         refusal: the message of the API server.
+        never: whether the API server will never accept the Workload.
     """
     failure = GroupingFailure(Reason.REFUSED_BY_API, f"Workload {resolved.pod_sets.workload_name}: {refusal}")
     event = manifests.quoting(_event_of_refusal(resolved.root, component, now), failure.message)
     yield event
-    if not resolved.policy.holds:
+    if never and not resolved.policy.holds:
         yield from _in_place_of_groups(resolved, members, failure, event)
 
 
