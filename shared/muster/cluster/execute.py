@@ -77,7 +77,6 @@ class _Execution:
         self._created: set[ObjectRef] = set()
         self._refused: dict[str, errors.ClusterError] = {}
         self._refused_composites: set[str] = set()
-        self._refused_requests = 0
 
     def carry_out(self, action: Action) -> None:
         """Carry out an action, or what its plan has in place of it if the API server refuses it.
@@ -91,14 +90,14 @@ class _Execution:
             return
         if self._refused and action.verb is Verb.DELETE:
             return
-        known = self._refused.get(_cause_of(action)) if self._refused and creates else None
+        known = self._refused.get(_cause_of(action)) if creates and self._refused else None
         error = known or self._write(action)
         if error is not None:
             self._in_place_of(action, error)
 
     def _write(self, action: Action) -> errors.ClusterError | None:
         """Make the request; returns the refusal of a creation."""
-        if len(self.done) + self._refused_requests >= self._cluster.limits.writes:
+        if len(self.done) + len(self._refused) >= self._cluster.limits.writes:
             raise _WriteLimitReachedError
         try:
             self._cluster.write(action, self._manager)
@@ -109,7 +108,6 @@ class _Execution:
             refused = isinstance(error, _REFUSALS) and not isinstance(error, errors.Terminating)
             if not (refused and action.verb is Verb.CREATE):
                 raise
-            self._refused_requests += 1
             self._refused[_cause_of(action)] = error
             return error
         self._created.add(action.target)
