@@ -151,6 +151,15 @@ def by_kind(api_version: str, kind: str) -> Resource:
     raise LookupError(f"{kind} of {api_version} is not a kind that Muster knows")
 
 
+def is_known(api_version: str, kind: str) -> bool:
+    """Whether Muster reads or writes a kind; a kind of that name in another API group is another kind."""
+    try:
+        by_kind(api_version, kind)
+    except LookupError:
+        return False
+    return True
+
+
 def guess_plural(kind: str) -> str:
     """Return the plural of a kind by its spelling, as in events; also for kinds that Muster does not know.
 

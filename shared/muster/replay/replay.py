@@ -17,7 +17,7 @@ from typing import Any, Self, TypeVar
 from muster import steps
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, load_beside_muster, of_kind, step_files
-from muster.objects.resources import Resource, by_kind
+from muster.objects.resources import Resource, is_known
 from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
@@ -360,15 +360,7 @@ def _version(body: Object) -> int:
 
 def _known_objects(objects: Objects) -> Objects:
     """Return the objects of kinds that the embedded API server serves; a recording may have others."""
-    return [body for body in objects if _is_known(body)]
-
-
-def _is_known(body: Object) -> bool:
-    try:
-        by_kind(body["apiVersion"], body["kind"])
-    except LookupError:
-        return False
-    return True
+    return [body for body in objects if is_known(body["apiVersion"], body["kind"])]
 
 
 @cache

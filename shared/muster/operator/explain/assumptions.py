@@ -11,7 +11,7 @@ from typing import Any
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
 from muster.objects.meta import KubernetesObject
-from muster.objects.resources import NAMESPACES, by_kind
+from muster.objects.resources import NAMESPACES, by_kind, is_known
 from muster.operator.explain.dry_run import UID
 from muster.operator.explain.shape import check_shape
 from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
@@ -84,7 +84,9 @@ def assume_cluster(
     """
     assumer = _Assumer(below, namespace)
     assumed = AssumedObjects([])
-    for body in copy.deepcopy([_without_nulls(body) for body in objects if _is_known(body)]):
+    for body in copy.deepcopy(
+        [_without_nulls(body) for body in objects if is_known(body["apiVersion"], body["kind"])]
+    ):
         try:
             assumed.objects.append(assumer.stored(body))
         except BadFileError as error:
@@ -109,15 +111,6 @@ def _set_fields(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _set_fields(entry) for name, entry in value.items() if entry is not None}
     return [_set_fields(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _is_known(body: Object) -> bool:
-    """Whether an object is of a kind that Muster reads, and not of one of that name in another API group."""
-    try:
-        by_kind(body["apiVersion"], body["kind"])
-    except LookupError:
-        return False
-    return True
 
 
 def _is_root_owner(body: Object) -> bool:
