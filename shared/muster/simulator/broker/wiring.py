@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.kustomize import Manifest, UnsupportedManifestError, of_kind
@@ -76,14 +76,14 @@ class Wiring:
             UnsupportedManifestError: there is no such broker, or a manifest uses an unsupported feature.
         """
         objects = list(manifests)
-        brokers = [item for item in of_kind(objects, "Broker") if item["metadata"]["name"] == broker]
+        brokers = [item for item in _of_kind(objects, "Broker") if item["metadata"]["name"] == broker]
         if len(brokers) != 1:
             raise UnsupportedManifestError(f"{len(brokers)} brokers are called {broker!r}")
         namespace = brokers[0]["metadata"]["namespace"]
         delivery = (brokers[0].get("spec") or {}).get("delivery")
         default = Delivery.from_manifest(DEFAULT_DELIVERY if delivery is None else delivery)
-        triggers = (item for item in of_kind(objects, "Trigger") if item["spec"]["broker"] == broker)
-        pings = (item for item in of_kind(objects, "PingSource") if _sink(item) == broker)
+        triggers = (item for item in _of_kind(objects, "Trigger") if item["spec"]["broker"] == broker)
+        pings = (item for item in _of_kind(objects, "PingSource") if _sink(item) == broker)
         return cls(
             name=broker,
             namespace=namespace,
@@ -96,6 +96,32 @@ class Wiring:
     def without_timers(self) -> Wiring:
         """Return a copy without PingSources, for replays."""
         return Wiring(self.name, self.namespace, self.triggers, ())
+
+
+_REQUIRED: Mapping[str, Mapping[str, type]] = {
+    "Broker": {},
+    "Trigger": {"broker": str, "subscriber": dict},
+    "PingSource": {"sink": dict},
+}
+"""The fields that the specs of these kinds must have."""
+
+
+def _of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
+    """Yield the objects of a kind.
+
+    Raises:
+        UnsupportedManifestError: one lacks a field, or has one of another type, which no API server takes.
+    """
+    for item in of_kind(objects, kind):
+        about = f"{kind} {item['metadata']['name']}"
+        if not isinstance(item["metadata"].get("namespace"), str):
+            raise UnsupportedManifestError(f"{about}: metadata.namespace: must be a string")
+        spec = item.get("spec") or {}
+        for name, wanted in _REQUIRED[kind].items():
+            if not isinstance(spec, dict) or not isinstance(spec.get(name), wanted):
+                word = "string" if wanted is str else "mapping"
+                raise UnsupportedManifestError(f"{about}: spec.{name}: must be a {word}")
+        yield item
 
 
 def _trigger(manifest: Manifest, default: Delivery) -> Trigger:
@@ -115,7 +141,7 @@ def _trigger(manifest: Manifest, default: Delivery) -> Trigger:
 
 
 def _sink(source: Manifest) -> str:
-    name: str = ((source["spec"].get("sink") or {}).get("ref") or {}).get("name", "")
+    name: str = (source["spec"]["sink"].get("ref") or {}).get("name", "")
     return name
 
 
