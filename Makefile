@@ -1,8 +1,6 @@
 # Every target sets up what it needs by itself; `make` alone prints this list.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
-READY := $(VENV)/.ready
 
 # A value on make's command line is a text of make, which runs what `$(shell ...)` in it says when it is used or
 # exported. So all are kept as they were written, settings in the environment too. Programs get the settings in the
@@ -21,6 +19,9 @@ SETTINGS := OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE MINUTES
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(SETTINGS) $(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(SETTINGS)
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-packages test-again check fmt manifests stage sbom images release cluster cluster-down e2e e2e-again record bench soak golden-update lock clean

@@ -179,6 +179,10 @@ PODS: dict[str, tuple[Object, Object | None]] = {
         pod(LABEL, JOB, owners=tuple(_owner("Job", controller=controls) for controls in (False, None))),
         None,
     ),
+    "a pod of another controller is in no gang": (
+        pod(LABEL, JOB, owners=(_owner("ReplicaSet", controller=True),)),
+        None,
+    ),
     "a forged UID makes no invalid name": (
         pod(LABEL, {**JOB, "batch.kubernetes.io/controller-uid": "x"}),
         None,

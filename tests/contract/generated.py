@@ -60,7 +60,8 @@ def _pod(chance: random.Random, number: int) -> Object:
         )
         labels |= _some(chance, {"batch.kubernetes.io/job-completion-index": _INDEXES})
     metadata, spec = _pod_fields(chance, labels, rare=0.04)
-    metadata["ownerReferences"] = [_owner(controller=controls) for controls in chance.choice(_CONTROLS)]
+    controls = chance.choice(_CONTROLS)
+    metadata["ownerReferences"] = [_owner("Job", controller=controller) for controller in controls]
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -144,8 +145,8 @@ def _pod_spec(chance: random.Random, rare: float) -> Object:
     return spec
 
 
-def _owner(*, controller: bool | None) -> Object:
-    owner: Object = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": _UIDS[0]}
+def _owner(kind: str = "CronJob", *, controller: bool | None) -> Object:
+    owner: Object = {"apiVersion": "batch/v1", "kind": kind, "name": "nightly", "uid": _UIDS[0]}
     return owner if controller is None else {**owner, "controller": controller}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import tracemalloc
@@ -188,7 +189,7 @@ def _nested(tmp_path: Path) -> Path:
     """A kustomization with a component that has a component; each says which objects it has seen."""
 
     def saying(name: str) -> list[dict[str, Any]]:
-        operation = f"[{{op: add, path: /spec/{name}, value: seen}}]"
+        operation = json.dumps([{"op": "add", "path": f"/spec/{name}", "value": "seen"}])
         return [{"patch": operation, "target": {"kind": "Job"}}]
 
     _written(tmp_path / "inner", "Component", patches=saying("inner"))

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 MESSAGE_LIMIT = 1024
+"""Characters kept of a server's message, so that logs and conditions show little of a body."""
+
 RETRY_AFTER_LIMIT = 600.0
 """The most seconds of a Retry-After; a header may say `inf`."""
-"""Characters kept of a server's message, so that logs and conditions show little of a body."""
 
 
 class ClusterError(Exception):

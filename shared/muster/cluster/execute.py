@@ -18,8 +18,7 @@ from muster.policy.plans.manifests import quoting
 from muster.policy.reasons import Reason
 
 _REFUSALS = (errors.Invalid, errors.Forbidden)
-_OF_EACH_GROUP = frozenset({"schedulingPolicy", "parentCompositePodGroupName"})
-"""Fields in which groups of one template differ."""
+_PARENT = "parentCompositePodGroupName"
 
 
 def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
@@ -29,19 +28,20 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     `_Execution`.
 
     Returns:
-        The plan with the actions that succeeded: those of `if_refused` in place of a refused action. Beyond
-        the limit it is to be delivered again, with the reason WriteLimit.
+        The plan with the actions that succeeded: those of `if_refused` or `instead` in place of a refused
+        action. Beyond the limit it is to be delivered again, with the reason WriteLimit.
 
     Raises:
         ClusterError: an action failed; those before it are done, and the event must be delivered again. If
-            creations were refused, the first refusal after all others were tried.
+            the plan has nothing in place of a refused creation, or the API server may accept it later: its
+            refusal, after all others were tried.
     """
     execution = _Execution(cluster, manager)
     try:
         for action in plan.actions:
             execution.carry_out(action)
     except _WriteLimitReachedError:
-        count = f"{len(execution.done)} of {len(plan.actions)} writes ({setting('writes')})"
+        count = f"{len(execution.done)} writes ({setting('writes')})"
         message = f"{count}; the rest follows: {plan.message}"
         done = tuple(execution.done)
         return replace(plan, reason=Reason.WRITE_LIMIT, message=message, actions=done, requeue=True)
@@ -57,8 +57,9 @@ class _WriteLimitReachedError(Exception):
 class _Execution:
     """Carries out the actions of one plan.
 
-    After a refused creation (403, 422) these requests are left out: creations that would be refused for the
-    same cause, those below the refused CompositePodGroup, and deletions, since a replacement may be missing.
+    After a refused creation (403, or 422 and the like) these requests are left out: creations that would be
+    refused for the same cause, those below the refused CompositePodGroup, and deletions, since a replacement
+    may be missing.
 
     Args:
         cluster: the cluster.
@@ -66,7 +67,7 @@ class _Execution:
 
     Attributes:
         done: the actions that succeeded.
-        refusal: the first refusal in place of which nothing can be done; None if there is none.
+        refusal: the first refusal after which the event must be delivered again; None if there is none.
     """
 
     def __init__(self, cluster: Cluster, manager: str) -> None:
@@ -86,7 +87,10 @@ class _Execution:
             _WriteLimitReachedError: it is one write too many.
         """
         creates = action.verb is Verb.CREATE
-        if creates and (action.target in self._created or _parent_of(action) in self._refused_composites):
+        if creates and _parent_of(action) in self._refused_composites:
+            self._leave_out_below(action)
+            return
+        if creates and action.target in self._created:
             return
         if self._refused and action.verb is Verb.DELETE:
             return
@@ -116,8 +120,7 @@ class _Execution:
 
     def _in_place_of(self, action: Action, error: errors.ClusterError) -> None:
         """Carry out the actions in place of a refused one; an earlier delivery may have done so already."""
-        if action.target.kind == COMPOSITE_POD_GROUPS.kind:
-            self._refused_composites.add(action.target.name)
+        self._leave_out_below(action)
         never = isinstance(error, errors.Invalid)
         if action.instead is not None:
             fallbacks = action.instead(error.message, never)
@@ -129,17 +132,22 @@ class _Execution:
             with suppress(errors.AlreadyExists):
                 self.carry_out(fallback)
 
+    def _leave_out_below(self, action: Action) -> None:
+        """Create no group below this one, if it is a CompositePodGroup."""
+        if action.target.kind == COMPOSITE_POD_GROUPS.kind:
+            self._refused_composites.add(action.target.name)
+
 
 def _parent_of(action: Action) -> str:
     """Return the name of the CompositePodGroup above a group to create; "" if there is none."""
     spec = (action.body or {}).get("spec") or {}
-    return str(spec.get("parentCompositePodGroupName") or "")
+    return str(spec.get(_PARENT) or "")
 
 
 def _cause_of(action: Action) -> str:
-    """Return the fields for which the API server refuses a creation; groups of one template have the same."""
+    """Return kind and fields of a creation as JSON; if one is refused, all that are equal would be."""
     spec = (action.body or {}).get("spec") or {}
-    shared = {name: value for name, value in spec.items() if name not in _OF_EACH_GROUP}
+    shared = {name: value for name, value in spec.items() if name != _PARENT}
     return json.dumps([action.target.kind, shared], sort_keys=True)
 
 

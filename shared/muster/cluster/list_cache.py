@@ -147,7 +147,7 @@ class _Table:
 
     def get(self, key: _Key, before: _BeforeParsing | None = None) -> Object | None:
         """Return the object of a key, or None; `before` may refuse it by an exception."""
-        return next(iter(self.parsed([key], before)), None) if key in self._objects else None
+        return self.parsed([key], before)[0] if key in self._objects else None
 
     def choose(self, namespace: str, labels: str, fields: str) -> Sequence[_Key]:
         indexed = self._indexed(labels or fields)

@@ -19,5 +19,5 @@ def printable(text: str, limit: int | None = None) -> str:
 
 
 def cut_to(text: str, limit: int) -> str:
-    """Return a text of at most `limit` characters; a longer one is cut and ends with three dots more."""
+    """Return a text; one of more than `limit` characters is cut there and followed by three dots."""
     return text if len(text) <= limit else f"{text[:limit]}..."

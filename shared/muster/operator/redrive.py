@@ -129,17 +129,18 @@ def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
             "set another one with --to"
         )
     address = _ADDRESS.fullmatch(url)
-    if address is None or address[3] != f"/{namespace}/{broker}":
+    path = f"/{namespace}/{broker}"
+    if address is None or address[3] != path:
         shown = cut_to(url, MESSAGE_LENGTH)
         raise NoBrokerError(
             f"Broker {namespace}/{broker} has the address {shown}, which is not its path at an "
             "ingress in knative-eventing; if it is right, reach it with --to"
         )
     service = f"{address[1]}:{address[2]}:{_PORTS[address[1]]}"
-    path = f"/api/v1/namespaces/knative-eventing/services/{service}/proxy{address[3]}"
+    url_path = f"/api/v1/namespaces/knative-eventing/services/{service}/proxy{path}"
 
     def send(event: Mapping[str, Any]) -> str:
-        status, answer = client.raw("POST", path, body=event, content_type="application/cloudevents+json")
+        status, answer = client.raw("POST", url_path, body=event, content_type="application/cloudevents+json")
         return _refusal(url, status, answer.get("message", "") if isinstance(answer, dict) else "")
 
     return send

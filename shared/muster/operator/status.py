@@ -35,7 +35,7 @@ _REASON = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 """A reason in an annotation, which anyone who may write PodGroups can set to any text."""
 
 _UNBOUND = "spec.nodeName="
-"""A field selector."""
+"""The field selector of pods without a node."""
 
 _ALWAYS_SERVED = (PODS, JOBS)
 """Kinds of which a 404 means that no API server answered; the others may not be installed."""

@@ -59,7 +59,8 @@ class Action:
         if_refused: actions in place of this one if the API server refuses it (403, 422), so that no stamped
             pod is left without a group; `{refusal}` in their messages becomes the server's message.
         instead: returns such actions, where they are many and rarely needed, from the server's message and
-            whether it will never accept the action (422). If it may (403), the event is delivered again.
+            whether it will never accept the action (400, 413, 415, 422). If it may (403), the event is
+            delivered again.
         optional: whether its failure does not stop the plan, as for Events.
         milestones: what metrics count once the write has succeeded.
     """

@@ -110,7 +110,7 @@ class Reason(StrEnum):
     WORKLOAD_DOES_NOT_FIT = "WorkloadDoesNotFit"
     """The user's own Workload lacks a template for a group that pods are stamped with."""
     REFUSED_BY_API = "RefusedByApi"
-    """The API server refused the PodGroup, for example for an unknown priority class."""
+    """The API server refused the Workload or a PodGroup, for example for an unknown priority class."""
     API_NOT_SERVED = "ApiNotServed"
     """The scheduling API is not served; gates are removed and the Job runs as a plain Job."""
 

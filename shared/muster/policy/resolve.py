@@ -81,7 +81,7 @@ class LiveOwner:
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """Return the Workloads that may be the user's own: `other_workloads`, and `workload` if it exists."""
+        """The Workloads that may be the user's own: `other_workloads`, and `workload` if it exists."""
         return self.other_workloads if self.workload is None else (*self.other_workloads, self.workload)
 
     @property

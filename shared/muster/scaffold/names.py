@@ -9,7 +9,7 @@ from muster.objects import yaml_files
 from muster.steps import step_names
 
 _KUBERNETES = frozenset({"admin", "cluster-admin", "default", "edit", "view"})
-"""The ClusterRoles for users (bootstrappolicy, v1.37.1), and the account of each namespace."""
+"""The ClusterRoles for users (bootstrappolicy, v1.37.1), and the service account that each namespace has."""
 _PREFIX = "muster-"
 _EXAMPLES = EVENTING / "examples"
 

@@ -1,4 +1,4 @@
-"""Find fields of the wrong type in an object of a file, by the schemas of the embedded API server."""
+"""Find fields of a wrong type, and missing ones, by the schemas of the embedded API server."""
 
 from __future__ import annotations
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
-from muster.operator.check import Level
-from tests.unit.cli.test_check import ACCOUNTS, LIMITS, POLICIES, installed
+from muster.cluster.client import Client
+from muster.kustomize import load
+from muster.operator.check import Level, check_installation
+from muster.simulator.apiserver import ApiServer
+from tests.unit.cli.test_check import ACCOUNTS, LIMITS, POLICIES, YEARS_LATER, installed
 
 NOWHERE = {"matchLabels": {"no": "where"}}
 ALL_PODS = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}
@@ -66,3 +69,24 @@ def test_a_policy_of_pods_that_covers_less() -> None:
     kind, name = "MutatingAdmissionPolicyBinding", "muster-stamp-pods"
     found = installed(*_changed(POLICIES, kind, name, "matchResources", {"namespaceSelector": NOWHERE}))
     assert found[f"{kind} {name}"][0] == Level.WARN
+
+
+def test_bindings_of_others_are_no_fault() -> None:
+    """An overlay may bind accounts of other namespaces, roles that the cluster has, or nobody."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    others = {"kind": "ServiceAccount", "namespace": "monitoring", "name": "prometheus"}
+    without: tuple[dict[str, Any], ...] = ({"subjects": [others]}, {}, {"subjects": None})
+    bindings: list[dict[str, Any]] = [
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": f"binding-{number}", "namespace": "muster-system"},
+            "roleRef": role,
+            **subjects,
+        }
+        for number, subjects in enumerate(without)
+    ]
+    with ApiServer() as server:
+        client = Client.for_server(server.url)
+        found = {entry.about for entry in check_installation(client, [*load(), *bindings], YEARS_LATER)}
+    assert not any("prometheus" in about for about in found)

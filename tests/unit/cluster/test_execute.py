@@ -130,10 +130,10 @@ def test_refusals_count_as_writes() -> None:
 
 
 def test_a_cause_of_refusals_is_met_once() -> None:
-    """Groups of one template differ in name and size only: the others get their fallbacks at once."""
+    """Groups of one template and size differ in their names: the others get their fallbacks at once."""
 
     def group(name: str) -> Action:
-        body = {"metadata": {"name": name}, "spec": {"priorityClassName": "none", "schedulingPolicy": name}}
+        body = {"metadata": {"name": name}, "spec": {"priorityClassName": "none"}}
         return replace(_create(name), body=body, if_refused=(_create(f"fallback-{name}"),))
 
     cluster = WriteRecorder(a=errors.Invalid("x"), b=errors.Invalid("x"))
@@ -147,10 +147,15 @@ def test_nothing_is_created_below_a_refused_composite() -> None:
     composite = ObjectRef("scheduling.k8s.io/v1alpha3", "CompositePodGroup", "team-a", "top")
     event = _create("event", optional=True)
     top = replace(_create("top", if_refused=(event,)), target=composite)
-    leaf = _create("leaf")
-    below = replace(leaf, body={**(leaf.body or {}), "spec": {"parentCompositePodGroupName": "top"}})
+
+    def below(parent: str, name: str, target: ObjectRef | None = None) -> Action:
+        action = _create(name)
+        body = {**(action.body or {}), "spec": {"parentCompositePodGroupName": parent}}
+        return replace(action, body=body, target=target or action.target)
+
+    middle = below("top", "middle", replace(composite, name="middle"))
     cluster = WriteRecorder(top=errors.Forbidden("quota"))
-    execute.in_order(cluster, _plan(top, below, _create("b")), "m")
+    execute.in_order(cluster, _plan(top, middle, below("middle", "leaf"), _create("b")), "m")
     assert _names(cluster) == ["event", "b"]
 
 

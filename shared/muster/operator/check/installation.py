@@ -157,9 +157,11 @@ def _permissions(client: Client, objects: Sequence[Manifest]) -> Iterator[Findin
     bindings = [manifest for manifest in objects if manifest["kind"] in {"ClusterRoleBinding", "RoleBinding"}]
     granted: dict[tuple[str, str], tuple[dict[str, str], list[_Grant]]] = {}
     for binding in bindings:
-        role = roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"])]
+        role = roles.get((binding["roleRef"]["kind"], binding["roleRef"]["name"]))
+        if role is None:
+            continue  # one that the cluster has, such as `view`
         namespace = binding["metadata"].get("namespace", "")
-        for subject in binding["subjects"]:
+        for subject in binding.get("subjects") or ():
             grants = granted.setdefault((subject["kind"], subject["name"]), (subject, []))[1]
             grants += (grant._replace(namespace=namespace) for grant in _grants(role["rules"]))
     for subject, grants in granted.values():
@@ -171,12 +173,15 @@ def _permissions(client: Client, objects: Sequence[Manifest]) -> Iterator[Findin
 
 
 def _missing_accounts(objects: Sequence[Manifest]) -> Iterator[Finding]:
-    """Warn of rights of an account that is not among the objects, so that no function has them."""
+    """Warn of rights of an account that is missing in a namespace of these objects' accounts."""
     accounts = {_place(account["metadata"]) for account in of_kind(objects, "ServiceAccount")}
+    namespaces = {namespace for namespace, _ in accounts}
     bindings = [binding for binding in objects if "roleRef" in binding]
-    subjects = [subject for binding in bindings for subject in binding["subjects"]]
+    subjects = [subject for binding in bindings for subject in binding.get("subjects") or ()]
     bound = {_place(subject) for subject in subjects if subject["kind"] == "ServiceAccount"}
-    for _, name in sorted(bound - accounts):
+    for namespace, name in sorted(bound - accounts):
+        if namespace not in namespaces:
+            continue  # an account of others
         yield Finding(
             Level.WARN,
             f"account {name}",

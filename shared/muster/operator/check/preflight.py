@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +12,7 @@ from typing import Any
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
 from muster.cluster.interface import Object, RawCluster
-from muster.cluster.read import collect, each
+from muster.cluster.read import collect
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import (
     JOBS,
@@ -148,6 +149,12 @@ def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
     yield _scheduling_group_field(client, namespace)
 
 
+def _nothing_of(bodies: Iterable[Object]) -> Iterator[Object]:
+    """Yield nothing, after all objects were read."""
+    deque(bodies, maxlen=0)
+    yield from ()
+
+
 def _stored_groups(client: Client) -> Finding:
     """Check that Workloads and PodGroups can be listed.
 
@@ -158,8 +165,7 @@ def _stored_groups(client: Client) -> Finding:
     cluster = Versioned(client)
     try:
         for resource in (WORKLOADS, POD_GROUPS):
-            for _ in each(cluster, resource):
-                pass
+            collect(cluster, resource, _nothing_of)
     except ClusterError as error:
         if "is registered for version" not in error.message:
             return Finding(Level.WARN, about, f"cannot be listed: {error.message}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from functools import partial
 
+from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster, Object
 from muster.cluster.paging import without_containers
-from muster.cluster.read import collect, each_if_served, list_if_served
+from muster.cluster.read import collect, list_if_served
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
@@ -103,13 +104,17 @@ def _names_of(cluster: Cluster, *resources: Resource) -> list[str]:
 
 def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:
     """Return the names of unbound pods with Muster's gate, and of those whose PodGroup does not exist."""
-    existing = {
-        (group["metadata"]["namespace"], group["metadata"]["name"])
-        for group in each_if_served(cluster, POD_GROUPS)
-    }
+    try:
+        existing = frozenset(collect(cluster, POD_GROUPS, _names))
+    except ApiGone:
+        existing = frozenset()
     # All pods are listed, since a gated pod waits even if its group label was removed.
     stuck = collect(cluster, PODS, partial(_stuck, existing))
     return sorted(name for name, gated in stuck if gated), sorted(name for name, gated in stuck if not gated)
+
+
+def _names(bodies: Iterable[Object]) -> Iterator[tuple[str, str]]:
+    return ((body["metadata"]["namespace"], body["metadata"]["name"]) for body in bodies)
 
 
 def _stuck(existing: Container[tuple[str, str]], bodies: Iterable[Object]) -> Iterator[tuple[str, bool]]:

@@ -54,7 +54,7 @@ class _ExistingGroup:
         group, name = self.group, self.group.metadata.name
         parent = group.spec.parent_composite_pod_group_name
         if not self.has_root:
-            return f"{name} is below {parent}, but no existing CompositePodGroup above it is without a parent"
+            return f"{name} is below {parent}: a CompositePodGroup there does not exist or is below itself"
         if self.needs <= max(self.members, 1):
             return ""
         return f"{name} has {group.minimum_field} {self.needs} and {self.members} {group.member_kind}"

@@ -62,7 +62,7 @@ def stand_for_workload(resolved: ResolvedOwner, members: LiveMembers) -> bool:
         if group.metadata.annotations.get(manifests.FALLBACK, "").startswith(_WORKLOAD_REFUSED)
         and belongs_to(group.metadata.labels, resolved.root.uid)
     }
-    return all(name in existing for _, name in resolved.pod_groups())
+    return bool(existing) and all(name in existing for _, name in resolved.pod_groups())
 
 
 def in_place_of_workload(

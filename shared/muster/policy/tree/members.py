@@ -116,7 +116,7 @@ def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
 
 
 def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
-    """Yield the numbers below `end` that are in none of the taken ranges, which may overlap."""
+    """Yield the ranges of numbers below `end` that are in none of the taken ranges, which may overlap."""
     begin = 0
     for block in sorted(taken, key=lambda block: block.start):
         yield range(begin, min(block.start, end))
@@ -135,7 +135,7 @@ def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def _index_ranges(text: str) -> Iterator[range]:
-    """Yield the numbers of an index list such as `0,3-5`."""
+    """Yield the ranges of an index list such as `0,3-5`."""
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")
         yield range(int(first), int(last or first) + 1)
