@@ -41,9 +41,9 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
         for action in plan.actions:
             execution.carry_out(action)
     except _WriteLimitReachedError:
-        count = f"{len(execution.done)} writes ({setting('writes')})"
-        message = f"{count}; the rest follows: {plan.message}"
-        done = tuple(execution.done)
+        done, planned = tuple(execution.done), len(plan.actions)
+        count = f"{len(done)} of {planned}" if planned > len(done) else str(len(done))
+        message = f"{count} writes ({setting('writes')}); the rest follows: {plan.message}"
         return replace(plan, reason=Reason.WRITE_LIMIT, message=message, actions=done, requeue=True)
     if execution.refusal is not None:
         raise execution.refusal
