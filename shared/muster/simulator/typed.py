@@ -9,6 +9,7 @@ from typing import Any
 from muster.objects.faults import fault
 from muster.objects.meta import ObjectRef
 from muster.patterns import has_match
+from muster.simulator.apiserver.decoding import overflows
 from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
 
 _RELEASES = ("1.37", "1.36")
@@ -21,7 +22,6 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "number": ((int, float), "must be a number"),
 }
 """The types in Python of a type of JSON schema, and what is said of others."""
-_BITS = {"int32": 32, "int64": 64}
 
 
 def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -72,7 +72,7 @@ def _faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _wrong(value: Any, schema: Schema) -> str:
-    """Return what is wrong with a value itself, "" if it can be read."""
+    """Return the fault of a value itself; "" if it can be read."""
     if "oneOf" in schema or "x-kubernetes-int-or-string" in schema:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             return "must be a string or a number"
@@ -83,9 +83,8 @@ def _wrong(value: Any, schema: Schema) -> str:
         return ""
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         return words
-    bits = _BITS.get(schema.get("format", ""))
-    if bits and not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
-        return f"must be an integer of {bits} bits"
+    if isinstance(value, int) and overflows(value, schema):
+        return f"must be an integer of {schema.get('format', 'int64').removeprefix('int')} bits"
     return ""
 
 

@@ -154,12 +154,11 @@ class _GateCheck:
         return self._reason_at(group) or next(filter(None, reasons), None)
 
     def _reason_at(self, group: AnyGroup) -> NoOp | None:
-        field, members = ("minCount", "pods exist")
-        if isinstance(group, CompositePodGroup):
-            field, members = ("minGroupCount", "groups have their pods")
+        members = "groups have their pods" if isinstance(group, CompositePodGroup) else "pods exist"
         needed, ready = group.spec.scheduling_policy.needs, self._ready(group)
         if self._is_wrong(group):
-            message = f"{group.ref} has {field} {needed}, its Jobs need {self._wanted(group)}"
+            wanted = self._wanted(group)
+            message = f"{group.ref} has {group.minimum_field} {needed}, its Jobs need {wanted}"
             return NoOp(Reason.AWAITING_RESIZE, message)
         if ready < needed and self._may_be_miscounted(group):
             return NoOp(Reason.AWAITING_MEMBERS, f"{group.ref}: {ready} of {needed} {members}")

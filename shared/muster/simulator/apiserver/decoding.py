@@ -206,7 +206,7 @@ def _scalar_matches(value: Any, schema: Schema) -> bool:
         case "string":
             return isinstance(value, str)
         case "integer":
-            return isinstance(value, int) and not isinstance(value, bool) and not _overflows(value, schema)
+            return isinstance(value, int) and not isinstance(value, bool) and not overflows(value, schema)
         case "number":
             return isinstance(value, (int, float)) and not isinstance(value, bool)
         case "boolean":
@@ -215,7 +215,7 @@ def _scalar_matches(value: Any, schema: Schema) -> bool:
             return True
 
 
-def _overflows(value: int, schema: Schema) -> bool:
+def overflows(value: int, schema: Schema) -> bool:
     """Whether an integer does not fit into the Go type of a schema, int32 or int64."""
     most = 2 ** (31 if schema.get("format") == "int32" else 63)
     return schema.get("type") == "integer" and not -most <= value < most
@@ -226,7 +226,7 @@ def _json_type(value: Any, schema: Schema) -> str:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
-        fits = isinstance(value, int) and not _overflows(value, schema)
+        fits = isinstance(value, int) and not overflows(value, schema)
         return "number" if fits else f"number {value}"
     return json_type(value)
 
