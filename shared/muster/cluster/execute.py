@@ -11,13 +11,14 @@ from dataclasses import replace
 from muster.cluster import errors
 from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import COMPOSITE_POD_GROUPS
+from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.policy.limits import setting
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.plans.manifests import quoting
 from muster.policy.reasons import Reason
 
 _REFUSALS = (errors.Invalid, errors.Forbidden)
+_GROUPS = frozenset({POD_GROUPS.kind, COMPOSITE_POD_GROUPS.kind})
 _PARENT = "parentCompositePodGroupName"
 
 
@@ -145,7 +146,9 @@ def _parent_of(action: Action) -> str:
 
 
 def _cause_of(action: Action) -> str:
-    """Return kind and fields of a creation as JSON; if one is refused, all that are equal would be."""
+    """Return the cause for which a creation may be refused: groups of equal fields have the same."""
+    if action.target.kind not in _GROUPS:
+        return str(action.target)
     spec = (action.body or {}).get("spec") or {}
     shared = {name: value for name, value in spec.items() if name != _PARENT}
     return json.dumps([action.target.kind, shared], sort_keys=True)

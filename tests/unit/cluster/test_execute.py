@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -58,20 +57,23 @@ class WriteRecorder(Snapshot):
         return {}
 
 
-def _create(
+def creation(
     name: str, *, optional: bool = False, if_refused: tuple[Action, ...] = (), text: str = ""
 ) -> Action:
+    """Return the creation of a PodGroup, whose priority class has its name."""
     metadata = {"name": name, "namespace": "team-a", "annotations": {"why": text}}
     body = {"metadata": metadata, "spec": {"priorityClassName": name}}
     target = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", name)
     return Action(Verb.CREATE, target, body, optional=optional, if_refused=if_refused)
 
 
-def _plan(*actions: Action) -> Plan:
+def a_plan(*actions: Action) -> Plan:
+    """Return a plan of these actions."""
     return Plan(Reason.POD_GROUPS_CREATED, "", actions)
 
 
-def _names(cluster: WriteRecorder) -> list[str]:
+def written_names(cluster: WriteRecorder) -> list[str]:
+    """Return the names of the objects that were written, in order."""
     return [name for _, name, _, _ in cluster.written]
 
 
@@ -79,12 +81,12 @@ def test_actions_are_carried_out_in_order() -> None:
     """Each as its verb says, under the step's field manager."""
     pod = ref(a_pod())
     actions = (
-        _create("a"),
+        creation("a"),
         Action(Verb.PATCH, pod, {"x": 1}, patch=PatchType.MERGE, subresource="status"),
         Action(Verb.DELETE, pod),
     )
     cluster = WriteRecorder()
-    assert execute.in_order(cluster, _plan(*actions), "muster-test") == _plan(*actions)
+    assert execute.in_order(cluster, a_plan(*actions), "muster-test") == a_plan(*actions)
     assert cluster.written == [
         ("create PodGroup", "a", actions[0].body, "muster-test"),
         ("patch MERGE status Pod", "llama-0", {"x": 1}, "muster-test"),
@@ -106,92 +108,8 @@ def test_the_first_failure_ends_a_plan(error: errors.ClusterError) -> None:
     """What came before is done, what comes after is not begun."""
     cluster = WriteRecorder(b=error)
     with pytest.raises(type(error)):
-        execute.in_order(cluster, _plan(_create("a"), _create("b"), _create("c")), "m")
-    assert _names(cluster) == ["a"]
-
-
-@pytest.mark.parametrize("error", [errors.Invalid("never"), errors.Forbidden("quota")])
-def test_a_refused_creation_does_not_stop_the_others(error: errors.ClusterError) -> None:
-    """One group of a missing PriorityClass keeps the pods of no other group gated."""
-    cluster = WriteRecorder(a=error, c=errors.Invalid("the second"))
-    with pytest.raises(type(error)) as raised:
-        execute.in_order(cluster, _plan(*map(_create, "abcd")), "m")
-    assert raised.value is error
-    assert _names(cluster) == ["b", "d"]
-
-
-def test_refusals_count_as_writes() -> None:
-    """Whatever a tenant wrote, an event takes no more requests than that."""
-    names = [f"g{number}" for number in range(5)]
-    cluster = WriteRecorder(**{name: errors.Forbidden("quota") for name in names[:4]})
-    cluster.limits = replace(DEFAULT_LIMITS, writes=3)
-    done = execute.in_order(cluster, _plan(*map(_create, names)), "m")
-    assert (done.reason, done.requeue, cluster.tries) == (Reason.WRITE_LIMIT, True, 3)
-
-
-def test_a_cause_of_refusals_is_met_once() -> None:
-    """Groups of one template and size differ in their names: the others get their fallbacks at once."""
-
-    def group(name: str) -> Action:
-        body = {"metadata": {"name": name}, "spec": {"priorityClassName": "none"}}
-        return replace(_create(name), body=body, if_refused=(_create(f"fallback-{name}"),))
-
-    cluster = WriteRecorder(a=errors.Invalid("x"), b=errors.Invalid("x"))
-    done = execute.in_order(cluster, _plan(*map(group, "abc")), "m")
-    assert [action.target.name for action in done.actions] == ["fallback-a", "fallback-b", "fallback-c"]
-    assert cluster.tries == 4
-
-
-def test_nothing_is_created_below_a_refused_composite() -> None:
-    """Pods that a policy holds keep their gate: their PodGroup would be below nothing."""
-    composite = ObjectRef("scheduling.k8s.io/v1alpha3", "CompositePodGroup", "team-a", "top")
-    event = _create("event", optional=True)
-    top = replace(_create("top", if_refused=(event,)), target=composite)
-
-    def below(parent: str, name: str, target: ObjectRef | None = None) -> Action:
-        action = _create(name)
-        body = {**(action.body or {}), "spec": {"parentCompositePodGroupName": parent}}
-        return replace(action, body=body, target=target or action.target)
-
-    middle = below("top", "middle", replace(composite, name="middle"))
-    cluster = WriteRecorder(top=errors.Forbidden("quota"))
-    execute.in_order(cluster, _plan(top, middle, below("middle", "leaf"), _create("b")), "m")
-    assert _names(cluster) == ["event", "b"]
-
-
-def test_nothing_is_deleted_after_a_refusal() -> None:
-    """What was to take its place may be refused, too."""
-    cluster = WriteRecorder(a=errors.Forbidden("quota"))
-    plan = _plan(_create("a"), Action(Verb.DELETE, ref(a_pod())), _create("b"))
-    with pytest.raises(errors.Forbidden):
-        execute.in_order(cluster, plan, "m")
-    assert _names(cluster) == ["b"]
-
-
-def test_a_namespace_that_is_being_deleted_ends_a_plan() -> None:
-    """It refuses all that is new."""
-    cluster = WriteRecorder(a=errors.Terminating("being terminated"))
-    with pytest.raises(errors.Terminating):
-        execute.in_order(cluster, _plan(_create("a", if_refused=(_create("f"),)), _create("b")), "m")
-    assert cluster.tries == 1
-
-
-def test_a_refused_fallback_does_not_stop_the_others() -> None:
-    """Nor do fallbacks that an earlier delivery created."""
-    cluster = WriteRecorder(a=errors.Invalid("x"), f=errors.Forbidden("quota"), g=errors.AlreadyExists("g"))
-    fallbacks = tuple(map(_create, "efgh"))
-    with pytest.raises(errors.Forbidden):
-        execute.in_order(cluster, _plan(_create("a", if_refused=fallbacks), _create("b")), "m")
-    assert _names(cluster) == ["e", "h", "b"]
-
-
-def test_a_refused_patch_ends_a_plan() -> None:
-    """What follows a patch may need it."""
-    cluster = WriteRecorder(b=errors.Invalid("never"))
-    patch = replace(_create("b"), verb=Verb.PATCH, patch=PatchType.MERGE)
-    with pytest.raises(errors.Invalid):
-        execute.in_order(cluster, _plan(_create("a"), patch, _create("c")), "m")
-    assert _names(cluster) == ["a"]
+        execute.in_order(cluster, a_plan(creation("a"), creation("b"), creation("c")), "m")
+    assert written_names(cluster) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -206,9 +124,9 @@ def test_a_refused_patch_ends_a_plan() -> None:
 def test_a_failed_optional_action_never_stops_a_plan(error: errors.ClusterError) -> None:
     """An Event that is lost costs a message; the returned plan does not contain it."""
     cluster = WriteRecorder(event=error)
-    actions = (_create("event", optional=True), _create("b"))
-    assert execute.in_order(cluster, _plan(*actions), "m") == _plan(actions[1])
-    assert _names(cluster) == ["b"]
+    actions = (creation("event", optional=True), creation("b"))
+    assert execute.in_order(cluster, a_plan(*actions), "m") == a_plan(actions[1])
+    assert written_names(cluster) == ["b"]
 
 
 QUOTES = 'PodGroup "a" is invalid: spec: {refusal} \\ "x\ny": ü'
@@ -221,22 +139,22 @@ QUOTES = 'PodGroup "a" is invalid: spec: {refusal} \\ "x\ny": ü'
 def test_the_fallback_of_a_refused_action_quotes_the_server(error: errors.ClusterError) -> None:
     """Quotes, backslashes and line ends survive; the plan that comes back is what was done."""
     instead = (
-        _create("fallback", text="RefusedByApi: {refusal}"),
-        _create("event", optional=True, text="{refusal}"),
+        creation("fallback", text="RefusedByApi: {refusal}"),
+        creation("event", optional=True, text="{refusal}"),
     )
     cluster = WriteRecorder(a=error)
-    done = execute.in_order(cluster, _plan(_create("a", if_refused=instead), _create("b")), "m")
+    done = execute.in_order(cluster, a_plan(creation("a", if_refused=instead), creation("b")), "m")
     texts = [body["metadata"]["annotations"]["why"] for _, _, body, _ in cluster.written]
     assert texts == [f"RefusedByApi: {QUOTES}", QUOTES, ""]
     assert [action.target.name for action in done.actions] == ["fallback", "event", "b"]
-    assert instead[0].body == _create("fallback", text="RefusedByApi: {refusal}").body
+    assert instead[0].body == creation("fallback", text="RefusedByApi: {refusal}").body
 
 
 def test_a_conflict_is_no_refusal() -> None:
     """The fallback group is only for what the API server will never accept."""
     cluster = WriteRecorder(a=errors.AlreadyExists("taken"))
     with pytest.raises(errors.AlreadyExists):
-        execute.in_order(cluster, _plan(_create("a", if_refused=(_create("b"),))), "m")
+        execute.in_order(cluster, a_plan(creation("a", if_refused=(creation("b"),))), "m")
     assert cluster.written == []
 
 
@@ -244,25 +162,30 @@ def test_a_refused_fallback_group_is_an_error() -> None:
     """A quota refuses both."""
     cluster = WriteRecorder(a=[errors.Forbidden("quota"), errors.Forbidden("quota")])
     with pytest.raises(errors.Forbidden):
-        execute.in_order(cluster, _plan(_create("a", if_refused=(_create("a"),))), "m")
+        execute.in_order(cluster, a_plan(creation("a", if_refused=(creation("a"),))), "m")
 
 
 def test_fallback_groups_of_a_refused_composite_replace_its_children() -> None:
     """They have the names of its children, which are not made a second time; what comes after them is."""
-    instead = (_create("child-0"), _create("child-1"))
-    plan = _plan(_create("parent", if_refused=instead), _create("child-0"), _create("child-1"), _create("b"))
+    instead = (creation("child-0"), creation("child-1"))
+    plan = a_plan(
+        creation("parent", if_refused=instead),
+        creation("child-0"),
+        creation("child-1"),
+        creation("b"),
+    )
     cluster = WriteRecorder(parent=errors.Forbidden("no role"))
     done = execute.in_order(cluster, plan, "m")
-    assert _names(cluster) == ["child-0", "child-1", "b"]
-    assert done == _plan(*instead, _create("b"))
+    assert written_names(cluster) == ["child-0", "child-1", "b"]
+    assert done == a_plan(*instead, creation("b"))
 
 
 def test_fallback_groups_of_an_earlier_delivery_count_as_done() -> None:
     """A composite that is refused again and again must not make its event come again until it is dead."""
-    instead = (_create("child-0"), _create("child-1"))
+    instead = (creation("child-0"), creation("child-1"))
     cluster = WriteRecorder(parent=errors.Forbidden("no role"), **{"child-0": errors.AlreadyExists("taken")})
-    done = execute.in_order(cluster, _plan(_create("parent", if_refused=instead)), "m")
-    assert done == _plan(instead[1])
+    done = execute.in_order(cluster, a_plan(creation("parent", if_refused=instead)), "m")
+    assert done == a_plan(instead[1])
 
 
 def test_the_fallback_group_quotes_the_server() -> None:
@@ -368,7 +291,7 @@ def test_each_tries_every_action() -> None:
     cluster = WriteRecorder(**{"llama-0": errors.Conflict("first"), "llama-2": errors.Unavailable("second")})
     with pytest.raises(errors.Conflict, match="first"):
         execute.in_parallel(cluster, LIFT_ALL, "muster-patch-pods")
-    assert sorted(_names(cluster)) == ["llama-1", "llama-3"]
+    assert sorted(written_names(cluster)) == ["llama-1", "llama-3"]
 
 
 @pytest.mark.parametrize(
@@ -381,7 +304,7 @@ def test_each_tries_every_action() -> None:
 def test_each_takes_a_pod_that_is_gone_as_done(error: errors.ClusterError) -> None:
     """There is nothing left to let go."""
     cluster, done = _lift(llama_0=error)
-    assert sorted(_names(cluster)) == ["llama-1", "llama-2", "llama-3"]
+    assert sorted(written_names(cluster)) == ["llama-1", "llama-2", "llama-3"]
     assert len(done.actions) == 3
 
 
