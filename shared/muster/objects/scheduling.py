@@ -5,8 +5,9 @@ All of Muster uses this shape; `muster.objects.versions` translates other served
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -70,8 +71,8 @@ class PodGroupTemplate(View):
     preemption_policy: str | None = None
     resource_claims: Entries[dict[str, Any]] | None = None
 
-    @property
-    def settings(self) -> dict[str, Any]:
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
         """The fields that a group copies unchanged from its template, as the API spells them."""
         names = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
         fields = self.model_dump(by_alias=True, exclude_none=True, include=names)

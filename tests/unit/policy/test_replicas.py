@@ -9,7 +9,6 @@ from muster.policy.group_labels import GroupInstance, GroupLabels, Shape
 from muster.policy.model import Plan
 from muster.policy.sources import schema
 from muster.policy.sources.runtime_labels import labels_for
-from muster.policy.tree.groups import expected_members
 from tests.support.builders import (
     NOW,
     a_job,
@@ -75,7 +74,7 @@ from tests.support.replicas import (
 def test_the_pods_of_each_group(labels: dict[str, str], instances: dict[str, int]) -> None:
     """The number of pods by group instance."""
     (pod_set,) = pod_sets(one_template(labels)).pod_sets
-    members = expected_members(pod_set)
+    members = pod_set.expected_members
     assert {f"{group}{suffix}": pods for (group, suffix), pods in members.items() if pods} == instances
 
 

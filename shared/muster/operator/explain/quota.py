@@ -17,7 +17,7 @@ from muster.objects.resources import JOBS, JOBSETS, RESOURCE_QUOTAS
 from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.tree.groups import Group, expected_members
+from muster.policy.tree.groups import Group
 from muster.simulator.controllers.quantities import milli
 
 _PODS = "pods"
@@ -62,7 +62,7 @@ def _gang_requests(leaf: Group, pod_specs: Mapping[str, Mapping[str, Any]]) -> C
     largest = max(leaf.sizes, key=lambda suffix: leaf.sizes[suffix], default="")
     remaining = leaf.template_min_count
     for pod_set in leaf.pod_sets:
-        pods = min(remaining, expected_members(pod_set)[GroupInstance(leaf.name, largest)])
+        pods = min(remaining, pod_set.expected_members.get(GroupInstance(leaf.name, largest), 0))
         remaining -= pods
         total[_PODS] += pods * 1000
         for name, quantity in _pod_requests(pod_specs.get(pod_set.replicated_job, {})).items():

@@ -13,7 +13,13 @@ from muster.policy.group_labels import GroupInstance, belongs_to
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.plans import fallback, manifests
 from muster.policy.plans.min_counts import follows, min_count_of, wanted_min_group_counts
-from muster.policy.plans.wanted_groups import child_groups, existing_groups, wanted_groups
+from muster.policy.plans.wanted_groups import (
+    GroupKey,
+    WantedGroup,
+    child_groups,
+    existing_groups,
+    wanted_groups,
+)
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -61,11 +67,15 @@ def _create_missing(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
 ) -> Decision:
     existing = existing_groups(members)
-    wanted = [*_wanted(resolved, members, workload, now), *_without_template(resolved, workload)]
+    wanted = tuple(wanted_groups(resolved, workload))
+    added_later = tuple(_without_template(resolved, workload))
     # A group that exists is ours, a fallback, or a user's own: each serves the pods that name it.
-    in_place = [existing.get((action.target.kind, action.target.name)) for action in wanted]
-    being_deleted = [group.metadata.name for group in in_place if group is not None and group.being_deleted]
-    missing = tuple(action for action, group in zip(wanted, in_place, strict=True) if group is None)
+    keys = (*(group.key for group in wanted), *map(_key, added_later))
+    being_deleted = [key[1] for key in keys if key in existing and existing[key].being_deleted]
+    missing = (
+        *_creations(resolved, members, workload, wanted, now),
+        *(action for action in added_later if _key(action) not in existing),
+    )
     if not missing and being_deleted:
         return NoOp(Reason.BEING_DELETED, f"{', '.join(being_deleted)}: being deleted", requeue=True)
     if not missing:
@@ -89,16 +99,27 @@ def naming_created(plan: Plan) -> Plan:
     return replace(plan, reply=replace(plan.reply, data={**plan.reply.data, "podGroups": names}))
 
 
-def _wanted(
-    resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
+def _key(creation: Action) -> GroupKey:
+    return creation.target.kind, creation.target.name
+
+
+def _creations(
+    resolved: ResolvedOwner,
+    members: LiveMembers,
+    workload: Workload,
+    wanted: tuple[WantedGroup, ...],
+    now: datetime,
 ) -> Iterator[Action]:
-    """Yield the creation of every group of the stored Workload, parents before children."""
+    """Yield the creation of every wanted group that does not exist, parents before children."""
     owner, hold = resolved.pod_sets, resolved.policy.holds
     needed = members_to_run(owner, members.jobs)
     followed = wanted_min_group_counts(resolved, members) if follows(resolved) else {}
-    wanted = tuple(wanted_groups(resolved, workload))
-    children = child_groups(wanted, existing_groups(members))
+    existing = existing_groups(members)
+    children = child_groups(wanted, existing)
+    event = fallback.event_of_refusal(owner.root, COMPONENT, now)
     for group in wanted:
+        if group.key in existing:
+            continue
         template = group.template
         created = manifests.create_group(
             owner.root,
@@ -111,7 +132,7 @@ def _wanted(
             priority_class=group.priority_class,
             parent=group.parent,
         )
-        yield fallback.if_refused(owner, created, group.pod_groups, COMPONENT, now, hold=hold)
+        yield fallback.if_refused(owner, created, group.pod_groups, event, hold=hold)
 
 
 def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:

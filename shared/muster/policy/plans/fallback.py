@@ -41,7 +41,7 @@ def give_up(
         now: for the condition and the Event.
     """
     let_go = resolved.api.served and not resolved.policy.holds
-    event = _event_of_refusal(resolved.root, component, now)
+    event = event_of_refusal(resolved.root, component, now)
     created = tuple(_in_place_of_groups(resolved, members, failure, event)) if let_go else ()
     ready, _ = conditions_of(replace(resolved, failure=failure), members)
     reported = tuple(_report(resolved.owner, ready, component, now))
@@ -86,7 +86,7 @@ def in_place_of_workload(
         never: whether the API server will never accept the Workload.
     """
     failure = GroupingFailure(Reason.REFUSED_BY_API, f"Workload {resolved.pod_sets.workload_name}: {refusal}")
-    event = manifests.quoting(_event_of_refusal(resolved.root, component, now), failure.message)
+    event = manifests.quoting(event_of_refusal(resolved.root, component, now), failure.message)
     yield event
     if never and not resolved.policy.holds:
         yield from _in_place_of_groups(resolved, members, failure, event)
@@ -104,7 +104,7 @@ def with_groups_of_strays(
         component: the step that decides, for the Event.
         now: for the condition and the Event.
     """
-    event = _event_of_refusal(resolved.root, component, now)
+    event = event_of_refusal(resolved.root, component, now)
     created = tuple(replace(action, if_refused=(event,)) for action in _for_strays(resolved, members))
     if not created or decision.requeue:
         return decision
@@ -136,7 +136,7 @@ def for_stamped_pods(
     if owner is None or skipped.reason in _NOTHING_RUNS:
         return skipped
     failure = GroupingFailure(skipped.reason, skipped.message)
-    event = _event_of_refusal(owner.ref, component, now)
+    event = event_of_refusal(owner.ref, component, now)
     missing = _first_pod_of_each_missing_group(members)
     created = [replace(_for_pod(owner.ref, pod, failure), if_refused=(event,)) for pod in missing]
     if not created:
@@ -155,8 +155,7 @@ def if_refused(
     owner: OwnerPodSets,
     action: Action,
     instances: tuple[tuple[Group, str], ...],
-    component: str,
-    now: datetime,
+    event: Action,
     *,
     hold: bool,
 ) -> Action:
@@ -166,19 +165,19 @@ def if_refused(
         owner: the owner.
         action: the creation of a group.
         instances: the PodGroups whose pods need it, by group and instance suffix: itself, or all below it.
-        component: the step, for the Event.
-        now: for the Event.
+        event: the Event (event_of_refusal), the same for all groups of the owner.
         hold: whether the pods stay gated: then no fallback PodGroups.
     """
+    if hold:
+        return replace(action, if_refused=(event,))
     failure = GroupingFailure(Reason.REFUSED_BY_API, "{refusal}")
     never = action.body is not None and action.body["spec"].get("preemptionPolicy") == NEVER
     groups = [_for_leaf(owner, leaf, suffix, failure, never_preempts=never) for leaf, suffix in instances]
-    event = _event_of_refusal(owner.root, component, now)
     # The Event first: the same cause, such as a quota, may refuse the fallback PodGroup too.
-    return replace(action, if_refused=(event,) if hold else (event, *groups))
+    return replace(action, if_refused=(event, *groups))
 
 
-def _event_of_refusal(about: ObjectRef, component: str, now: datetime) -> Action:
+def event_of_refusal(about: ObjectRef, component: str, now: datetime) -> Action:
     """Return the Event for an `if_refused`, with the API server's message."""
     return manifests.create_event(
         about, component=component, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now

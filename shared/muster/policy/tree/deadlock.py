@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.kind import PodSet
-from muster.policy.tree.groups import Group, expected_members
+from muster.policy.tree.groups import Group
 from muster.policy.tree.instances import merged
 
 
@@ -233,7 +233,7 @@ def group_compositions(leaf: Group) -> Counter[frozenset[PodBatch]]:
     """Return the number of PodGroups of each composition that a group of pods has, without empty ones."""
     by_suffix: dict[str, list[PodBatch]] = {}
     for pod_set in leaf.pod_sets:
-        for instance, pods in expected_members(pod_set).items():
+        for instance, pods in pod_set.expected_members.items():
             if instance.group == leaf.name and pods and instance.suffix in leaf.sizes:
                 by_suffix.setdefault(instance.suffix, []).extend(_batches(pod_set, instance, pods))
     return Counter(frozenset(batches) for batches in by_suffix.values())

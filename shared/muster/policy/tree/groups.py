@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from muster.objects.scheduling import MOST_MEMBERS
-from muster.policy.group_labels import SINGLE, GroupInstance, GroupLabels, Shape
+from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.owners.kind import NEVER, OwnerPodSets, PodSet
 
 
@@ -129,7 +129,7 @@ class Group:
         """The pod templates by instance suffix; cached, because a group may have hundreds of PodGroups."""
         by_suffix: dict[str, tuple[PodSet, ...]] = {}
         for pod_set in self.pod_sets:
-            for (name, suffix), pods in expected_members(pod_set).items():
+            for (name, suffix), pods in pod_set.expected_members.items():
                 if name == self.name and pods > 0:
                     by_suffix[suffix] = (*by_suffix.get(suffix, ()), pod_set)
         return by_suffix
@@ -168,7 +168,7 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
             # A group without pods (numNodes 0) is in the tree too: templates cannot be added later.
             members.setdefault(name, []).append(pod_set)
             sizes.setdefault(name, Counter())
-        for (name, suffix), pods in expected_members(pod_set).items():
+        for (name, suffix), pods in pod_set.expected_members.items():
             sizes[name][suffix] += pods
     return tuple(
         Group(
@@ -186,78 +186,3 @@ def _common_shape(name: str, pod_sets: Iterable[PodSet]) -> Shape:
     """Return the shape under which all these pods are in a group; the default if they have several."""
     shapes = {shape for pods in pod_sets if pods.labels for shape in pods.labels.shapes_of(name)}
     return shapes.pop() if len(shapes) == 1 else SINGLE
-
-
-def expected_members(pod_set: PodSet, excluded_jobs: Collection[int] = ()) -> Counter[GroupInstance]:
-    """Return how many pods of a pod set run at once while none has finished, by group instance.
-
-    Args:
-        pod_set: of an owner.
-        excluded_jobs: indexes of Jobs to leave out.
-    """
-    total: Counter[GroupInstance] = Counter()
-    if pod_set.labels is None or not pod_set.labels.by_job:  # its Jobs are alike, and there may be millions
-        jobs = pod_set.jobs - len(excluded_jobs)
-        of_each = expected_members_of_job(pod_set, 0) if jobs > 0 else total
-        return Counter({instance: pods * jobs for instance, pods in of_each.items()})
-    for job_index in range(pod_set.jobs):
-        if job_index not in excluded_jobs:
-            total.update(expected_members_of_job(pod_set, job_index))
-    return total
-
-
-def expected_members_of_job(pod_set: PodSet, job_index: int) -> Counter[GroupInstance]:
-    """Return the pods of one Job that run at once, by group instance."""
-    return members_of_job(pod_set, job_index, (range(_completion_indexes(pod_set)),), pod_set.parallelism)
-
-
-def members_of_job(
-    pod_set: PodSet, job_index: int, indexes: Collection[range], at_once: int
-) -> Counter[GroupInstance]:
-    """Return the pods of some completion indexes of one Job that run at once, by group instance.
-
-    `completions` may be in the millions, so indexes are counted, never listed.
-    """
-    labels = pod_set.labels
-    if labels is None:
-        return Counter()
-    pods, first = sum(map(len, indexes)), labels.instance(job_index, 0)
-    if not (labels.shape.size or labels.leader_group):
-        return Counter({first: min(pods, at_once)})
-    if not pod_set.indexed:
-        return Counter({first: min(pods, at_once)} if pods else {})
-    counts = _indexes_by_instance(pod_set, labels, job_index, indexes)
-    # The leader runs beside its workers: with fewer pods at once than indexes they never all exist with it.
-    beside = max(0, at_once - 1) if labels.leader_group and first in counts else at_once
-    return Counter(
-        {instance: min(count, at_once if instance == first else beside) for instance, count in counts.items()}
-    )
-
-
-def _indexes_by_instance(
-    pod_set: PodSet, labels: GroupLabels, job_index: int, indexes: Iterable[range]
-) -> Counter[GroupInstance]:
-    """Return the number of completion indexes in each group instance, counted a block at a time.
-
-    A live Job may have millions more than its owner's template. Blocks that the template lacks have no
-    PodGroup and are left out.
-    """
-    total: Counter[GroupInstance] = Counter()
-    size = labels.shape.size
-    blocks = -(-_completion_indexes(pod_set) // size) if size else 0
-    for block in indexes:
-        begin, stop = block.start, min(block.stop, blocks * size) if size else block.stop
-        while begin < stop:
-            end = stop
-            if labels.leader_group and begin == 0:
-                end = 1
-            elif size:
-                end = min(end, (begin // size + 1) * size)
-            total[labels.instance(job_index, begin)] += end - begin
-            begin = end
-    return total
-
-
-def _completion_indexes(pod_set: PodSet) -> int:
-    """Return the number of completion indexes of each Job, or of pods of a work queue."""
-    return pod_set.parallelism if pod_set.completions is None else pod_set.completions

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.policy.group_labels import SINGLE
-from muster.policy.tree.groups import Group, expected_members
+from muster.policy.tree.groups import Group
 
 _Members = frozenset[tuple[str, int, int]]
 """The pods of one PodGroup: path of a pod template, pods of it, and how many of them are index 0 of a Job."""
@@ -57,7 +57,7 @@ def _signature(group: Group, members: Mapping[str, Mapping[str, _Members]]) -> o
 def _members(leaf: Group) -> dict[str, _Members]:
     by_suffix: dict[str, set[tuple[str, int, int]]] = {}
     for pod_set in leaf.pod_sets:
-        for instance, pods in expected_members(pod_set).items():
+        for instance, pods in pod_set.expected_members.items():
             if instance.group == leaf.name and pods and pod_set.labels:
                 leading = pod_set.labels.jobs_led_in(instance, pod_set.jobs)
                 by_suffix.setdefault(instance.suffix, set()).add((pod_set.path, pods, leading))

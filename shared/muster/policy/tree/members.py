@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.objects.meta import ObjectMeta
@@ -13,7 +13,6 @@ from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerPodSets, PodSet
-from muster.policy.tree.groups import expected_members, expected_members_of_job, members_of_job
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def members_to_run(
             for (name, index), job in live.items()
             if name == pod_set.replicated_job and index < pod_set.jobs
         }
-        total.update(expected_members(pod_set, live_jobs))
+        total.update(pod_set.expected_members_without(live_jobs))
         for job_index, job in live_jobs.items():
             total.update(_members_left(pod_set, job_index, job, succeeded))
     for pod in staying_pods(jobs, pods):
@@ -92,13 +91,13 @@ def _may_be_of(live_uids: Collection[str], pod: ObjectMeta) -> bool:
 
 def _members_left(
     pod_set: PodSet, job_index: int, job: Job, succeeded: dict[str, list[Pod]]
-) -> Counter[GroupInstance]:
+) -> Mapping[GroupInstance, int]:
     if job.failed:
-        return expected_members_of_job(pod_set, job_index)
+        return pod_set.expected_members_of_job(job_index)
     if job.finished:
-        return Counter()
+        return {}
     left = tuple(_unfinished_indexes(job, succeeded.get(job.metadata.uid, [])))
-    return members_of_job(pod_set, job_index, left, job.spec.parallelism)
+    return pod_set.members_of_job(job_index, left, job.spec.parallelism)
 
 
 def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
