@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from muster.patterns import PatternError, has_match
+from tests.support import cpu
 
 
 @pytest.mark.parametrize(
@@ -35,6 +34,5 @@ def test_what_go_cannot_read(pattern: str) -> None:
 
 def test_time_is_linear() -> None:
     """Nested repetitions, of which `re` tries 2^40 ways, take milliseconds."""
-    before = time.process_time()
-    assert not has_match("^(a+)+$", "a" * 40 + "!")
-    assert time.process_time() - before < 1
+    with cpu.at_most(1):
+        assert not has_match("^(a+)+$", "a" * 40 + "!")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 
 from muster.simulator.broker import CloudEvent, NotAnEventError
 from tests.conftest import Wording
+from tests.support import cpu
 from tests.support.recorded_events import recorded, title
 
 HEADERS = {
@@ -71,10 +71,8 @@ def test_values_that_are_no_strings_become_their_text() -> None:
 )
 def test_a_content_type_is_checked_in_linear_time(rest: str) -> None:
     """An event in a file that others wrote would keep `muster replay` for hours."""
-    began = time.process_time()
-    with pytest.raises(NotAnEventError):
+    with cpu.at_most(2), pytest.raises(NotAnEventError):
         CloudEvent.from_structured({**STRUCTURED, "datacontenttype": f"a/b{rest}"})
-    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize("text", ['a/b ; c=d;e="f g" ; ', "text/plain;charset=utf-8", "a"])
