@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from muster.cluster.client import Client
+from muster.cluster.interface import PatchType
 from muster.local.stories.checks import Check, check_timeline, group_label
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects import yaml_files
-from muster.objects.resources import NAMESPACES, by_kind
+from muster.objects.resources import NAMESPACES, PODS, by_kind
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import group_of, muster_conditions
 from muster.simulator.controllers import node
+from muster.simulator.controllers.kubelet import COMPLETE_DELAY
 
 USER = "muster-story"
 """Field manager of what the user of a story writes."""
@@ -148,6 +150,13 @@ class StoryRun:
         grouped = [body for body in self.objects if body["kind"] == "Pod" and group_of(body)]
         return [pod for pod in grouped if not group or group_label(pod) == group]
 
+    def complete(self, group: str) -> None:
+        """Let the simulated kubelets end the pods of a group with success."""
+        ended = {"metadata": {"annotations": {COMPLETE_DELAY: "0s"}}}
+        for pod in self.pods(group):
+            name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+            self.client.patch(PODS, name, namespace, ended, patch=PatchType.MERGE, manager=USER)
+
     def bound(self, group: str) -> int:
         """Return how many pods of a group are bound to a node."""
         return sum(bool(pod["spec"].get("nodeName")) for pod in self.pods(group))
@@ -194,6 +203,8 @@ def _runs_after_initializers(run: StoryRun) -> None:
         "the owner's condition says that it waits for the trainer's pods",
         lambda: run.has_condition("PodGroupsScheduled", "False", "WaitingForPods"),
     )
+    run.complete("dataset-initializer")
+    run.complete("model-initializer")
     run.until("all pods of the trainer are bound", run.all_bound)
     run.until("the owner's condition says that all groups are scheduled", run.is_scheduled)
 
