@@ -8,7 +8,6 @@ import pytest
 
 from muster.files import EVENTING
 from muster.objects import yaml_files
-from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import RealStory
 
@@ -18,16 +17,14 @@ NODES = 3
 """Nodes of each TrainJob: two of `node`, and the launcher as the third."""
 
 
-def test_two_trainjobs_whose_launchers_wait_for_their_nodes_block_each_other(
-    story: RealStory, muster_on_it: Muster
-) -> None:
+def test_two_trainjobs_whose_launchers_wait_for_their_nodes_block_each_other(story: RealStory) -> None:
     """With room for 4 of 6 pods both node gangs are bound and neither launcher: an Event warned of it."""
-    story.add_nodes(1, cpu=4)
-    with muster_on_it.without_function("patch-pods"):  # so that both gangs begin at once
-        for name in ("first", "second"):
-            story.create(a_trainjob(name, "deepspeed-distributed", nodes=NODES))
-        story.wait("both node gangs exist", lambda now: (len(now.pods()), len(now.groups())) == (4, 4))
-    muster_on_it.sweep()
+    story.add_nodes(1, cpu=1)
+    for name in ("first", "second"):
+        story.create(a_trainjob(name, "deepspeed-distributed", nodes=NODES))
+    story.wait("both node gangs wait for room", lambda now: len(_without_room(now)) == 4)
+    story.recording.quiet()  # so that the scheduler tries both at once
+    story.add_nodes(1, cpu=3)
     story.wait("both node gangs run", lambda now: now.running() == 4)
     story.wait("both launchers wait", lambda now: len(now.pods()) == 2 * NODES)
     story.recording.quiet()
@@ -75,6 +72,14 @@ def _run_by_owner(story: RealStory) -> dict[str, int]:
             owner = pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"]
             counts[owner] = counts.get(owner, 0) + 1
     return counts
+
+
+def _without_room(story: RealStory) -> list[Object]:
+    """Pods that the scheduler tried to bind, in vain."""
+    conditions = [
+        (pod, condition) for pod in story.pods() for condition in pod["status"].get("conditions") or ()
+    ]
+    return [pod for pod, condition in conditions if condition.get("reason") == "Unschedulable"]
 
 
 def _replicated_job(pod: Object) -> str:
