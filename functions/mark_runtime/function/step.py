@@ -10,9 +10,9 @@ from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES, by_kind
-from muster.policy.model import NoOp
+from muster.policy.model import NoOp, Plan
 from muster.policy.plans.manifests import CLUSTER_SCOPED_EVENTS
-from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime, up_to_date
+from muster.policy.plans.mark_runtime import RuntimeInputs, as_carried_out, plan_runtime, up_to_date
 from muster.policy.sources.source import sources_of_runtime
 from muster.runtime.step import Step
 
@@ -39,12 +39,17 @@ def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:
     return RuntimeInputs(subject, body, frozenset(event["metadata"]["name"] for event in events))
 
 
+def mark(cluster: Cluster, plan: Plan, manager: str) -> Plan:
+    """Replace the runtime; if the API server refuses it, create an Event with its message."""
+    return as_carried_out(execute.in_order(cluster, plan, manager))
+
+
 STEP = Step(
     name="mark_runtime",
     predicate=predicate,
     observe=observe,
     plan=plan_runtime,
-    execute=execute.in_order,
+    execute=mark,
     responsible_for=lambda cluster: sweep.objects_of(cluster, *RUNTIMES),
     lists=tuple(
         Listing(resource, None, needless=lambda body: bool(up_to_date(body))) for resource in RUNTIMES

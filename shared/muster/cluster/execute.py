@@ -60,7 +60,7 @@ class _Execution:
 
     After a refused creation (403, or 422 and the like) these requests are left out: creations that would be
     refused for the same cause, those below the refused CompositePodGroup, and deletions, since a replacement
-    may be missing.
+    may be missing. After a refused update only its `if_refused` follows.
 
     Args:
         cluster: the cluster.
@@ -79,6 +79,7 @@ class _Execution:
         self._created: set[ObjectRef] = set()
         self._refused: dict[str, errors.ClusterError] = {}
         self._refused_composites: set[str] = set()
+        self._update_refused = False
 
     def carry_out(self, action: Action) -> None:
         """Carry out an action, or what its plan has in place of it if the API server refuses it.
@@ -87,6 +88,8 @@ class _Execution:
             ClusterError: it failed.
             _WriteLimitReachedError: it is one write too many.
         """
+        if self._update_refused:
+            return
         creates = action.verb is Verb.CREATE
         if creates and _parent_of(action) in self._refused_composites:
             self._leave_out_below(action)
@@ -101,7 +104,7 @@ class _Execution:
             self._in_place_of(action, error)
 
     def _write(self, action: Action) -> errors.ClusterError | None:
-        """Make the request; returns the refusal of a creation."""
+        """Make the request; returns the refusal of a creation, or of another action with `if_refused`."""
         if len(self.done) + len(self._refused) >= self._cluster.limits.writes:
             raise _WriteLimitReachedError
         try:
@@ -111,7 +114,7 @@ class _Execution:
                 self._created.add(action.target)
                 return None
             refused = isinstance(error, _REFUSALS) and not isinstance(error, errors.Terminating)
-            if not (refused and action.verb is Verb.CREATE):
+            if not (refused and (action.verb is Verb.CREATE or action.if_refused)):
                 raise
             self._refused[_cause_of(action)] = error
             return error
@@ -132,6 +135,7 @@ class _Execution:
         for fallback in fallbacks:
             with suppress(errors.AlreadyExists):
                 self.carry_out(fallback)
+        self._update_refused = action.verb is not Verb.CREATE
 
     def _leave_out_below(self, action: Action) -> None:
         """Create no group below this one, if it is a CompositePodGroup."""

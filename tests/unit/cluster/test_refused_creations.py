@@ -110,3 +110,12 @@ def test_a_refused_patch_ends_a_plan() -> None:
     with pytest.raises(errors.Invalid):
         execute.in_order(cluster, a_plan(creation("a"), patch, creation("c")), "m")
     assert written_names(cluster) == ["a"]
+
+
+def test_only_its_event_follows_a_refused_update() -> None:
+    """Else an Event would say that a runtime was changed, which it was not."""
+    cluster = WriteRecorder(a=errors.Invalid("never"))
+    update = replace(creation("a", if_refused=(creation("refused"),)), verb=Verb.UPDATE)
+    done = execute.in_order(cluster, a_plan(update, creation("done")), "m")
+    assert written_names(cluster) == ["refused"]
+    assert [action.target.name for action in done.actions] == ["refused"]

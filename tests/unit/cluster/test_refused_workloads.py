@@ -1,4 +1,4 @@
-"""create_workload where the API server refuses the Workload, or a fallback PodGroup."""
+"""Steps whose Workload, fallback PodGroup or runtime the API server refuses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
+from muster.runtime.step import Step
 from muster.steps import step_named
 from tests.support.builders import NOW, a_job, a_pod_group, annotated, ref, template_labelled, with_condition
+from tests.support.runtimes import a_runtime
 
 STEP = step_named("create_workload")
 QUOTA = errors.Forbidden('"llama" is forbidden: exceeded quota: q', status=403, reason="Forbidden")
@@ -42,10 +44,10 @@ class RefusingKinds(Snapshot):
         return self.written[key]
 
 
-def run(cluster: RefusingKinds, owner: Object) -> Plan | NoOp:
-    """Run the step on an owner."""
-    decision = STEP.plan(STEP.observe(cluster, ref(owner)), NOW)
-    return decision if isinstance(decision, NoOp) else STEP.execute(cluster, decision, STEP.manager)
+def run(cluster: RefusingKinds, owner: Object, step: Step = STEP) -> Plan | NoOp:
+    """Run a step on an object."""
+    decision = step.plan(step.observe(cluster, ref(owner)), NOW)
+    return decision if isinstance(decision, NoOp) else step.execute(cluster, decision, step.manager)
 
 
 def events(cluster: RefusingKinds) -> list[str]:
@@ -146,3 +148,16 @@ def test_a_created_workload_is_reported_as_created() -> None:
     done = run(RefusingKinds(job), job)
     assert isinstance(done, Plan)
     assert done.reason == Reason.WORKLOAD_CREATED
+
+
+@pytest.mark.parametrize("error", [INVALID, QUOTA])
+def test_a_refused_runtime_is_told_by_an_event(error: errors.ClusterError) -> None:
+    """A stricter CRD or a webhook refuses the runtime as it is: nothing claims that it was labelled."""
+    runtime = a_runtime("workload: {}")
+    cluster = RefusingKinds(runtime, error, runtime["kind"])
+    done = run(cluster, runtime, step_named("mark_runtime"))
+    assert isinstance(done, Plan)
+    assert done.reason == Reason.REFUSED_BY_API
+    assert done.reply is not None
+    assert done.reply.type_suffix == "refused"
+    assert events(cluster) == [Reason.REFUSED_BY_API]

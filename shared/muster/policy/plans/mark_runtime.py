@@ -8,7 +8,7 @@ replicatedJobs under their old names (seen on Trainer 2.3.0).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -147,6 +147,21 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     return no_op
 
 
+def as_carried_out(plan: Plan) -> Plan:
+    """Return the plan with the reason RefusedByApi if it was to replace a runtime and did not."""
+    updated = any(action.verb is Verb.UPDATE for action in plan.actions)
+    if plan.reply is None or plan.reason != Reason.RUNTIME_MARKED or updated:
+        return plan
+    message = f"refused: {plan.message}"
+    data = {"reason": Reason.REFUSED_BY_API, "message": message}
+    return replace(
+        plan,
+        reason=Reason.REFUSED_BY_API,
+        message=message,
+        reply=replace(plan.reply, type_suffix="refused", data=data),
+    )
+
+
 def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
     """Why a runtime needs no write, by its own fields; None if it may need one.
 
@@ -211,11 +226,14 @@ def _replaced(
     ]
     source = policy.where if policy else "no policy"
     message = f"{source}: {'; '.join([*done, *desired.kept])}"
-    replace = Action(Verb.UPDATE, ref, changed)
+    refused = manifests.create_event(
+        ref, component=COMPONENT, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now
+    )
+    update = Action(Verb.UPDATE, ref, changed, if_refused=(refused,))
     event = manifests.create_event(
         ref, component=COMPONENT, warning=False, reason=Reason.RUNTIME_MARKED, message=message, now=now
     )
-    return Plan(Reason.RUNTIME_MARKED, message, (replace, event), Reply("marked", ref, {"changes": done}))
+    return Plan(Reason.RUNTIME_MARKED, message, (update, event), Reply("marked", ref, {"changes": done}))
 
 
 def _refused(inputs: RuntimeInputs, ref: ObjectRef, reason: str, message: str, now: datetime) -> Decision:
