@@ -13,7 +13,7 @@ from muster.cluster.interface import Cluster
 from muster.runtime.bodies import REFUSAL, BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.handle import Clock, Handler
-from muster.runtime.metrics import CONTENT_TYPE, Metrics, exposition_of
+from muster.runtime.metrics import CONTENT_TYPE, Exposition, Metrics, exposition_of
 from muster.runtime.readiness import Readiness, State
 from muster.runtime.receiver import Receiver
 from muster.runtime.responses import HttpAnswer
@@ -112,9 +112,11 @@ def _add_probes(app: Flask, recent: Callable[[], State], metrics: Sequence[Metri
         ready, message = recent()
         return _text(200 if ready else 503, message)
 
+    exposition = Exposition(lambda: exposition_of(metrics))
+
     @app.get("/metrics")
     def metrics_now() -> Response:
-        return Response(exposition_of(metrics), content_type=CONTENT_TYPE)
+        return Response(exposition.text(), content_type=CONTENT_TYPE)
 
 
 def _explain(app: Flask, greeting: str, accepted: str) -> None:

@@ -19,6 +19,7 @@ import hypercorn.protocol
 from hypercorn.asyncio.tcp_server import TCPServer
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
+from hypercorn.protocol.events import Response
 from hypercorn.protocol.h11 import H11Protocol
 
 from muster.runtime.bodies import too_many_chunks
@@ -95,6 +96,15 @@ class Http1Only(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.connection = WholeReads(self.config.h11_max_incomplete_size)
+
+    async def stream_send(self, event: Any) -> None:
+        """Send a part of an answer; the connection is closed after it if more requests came before it.
+
+        One packet can hold hundreds of requests, which a client that reads no answer would leave here.
+        """
+        if isinstance(event, Response) and self.connection.trailing_data[0]:
+            self.keep_alive_requests = self.config.keep_alive_max_requests
+        await super().stream_send(event)
 
     async def _check_protocol(self, event: h11.Request) -> None:
         """Take a request for HTTP/2 as one of HTTP/1.1, which every server may do (RFC 9110, 7.8)."""

@@ -8,10 +8,12 @@ object name is a label.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import inf
+from threading import Lock
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -190,6 +192,34 @@ def exposition_of(functions: Sequence[Metrics]) -> bytes:
         if known is not family and not family.name.startswith(_OF_PROCESS):
             known.samples += family.samples
     return generate_latest(_Collected(families.values()))
+
+
+class Exposition:
+    """The metrics of one process as text, for many requests at once; safe to use from several threads.
+
+    The text is made once for all requests that wait for it: it takes a processor for up to 40 ms, and anyone
+    who reaches a function may ask for it.
+
+    Args:
+        make: returns the text.
+        numbers: yields a number for each request and each text, in the order in which they begin.
+    """
+
+    def __init__(self, make: Callable[[], bytes], numbers: Iterator[int] | None = None) -> None:
+        self._make = make
+        self._numbers = numbers or itertools.count(1)
+        self._lock = Lock()
+        self._begun = 0
+        self._text = b""
+
+    def text(self) -> bytes:
+        """Return a text that was begun after this call."""
+        called = next(self._numbers)
+        with self._lock:
+            if self._begun < called:
+                self._begun = next(self._numbers)
+                self._text = self._make()
+            return self._text
 
 
 @dataclass(frozen=True)

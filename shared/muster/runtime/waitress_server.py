@@ -127,10 +127,12 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
     Attributes:
         channel: the connection.
         refused: why the server does not wait for the rest of the body; None if it does.
+        followed: whether more came before its answer: that is dropped, and the connection is closed.
     """
 
     channel: _LimitedChannel
     refused: BodyRefusal | None = None
+    followed = False
     error: Any
 
     @property
@@ -158,6 +160,10 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
         elif isinstance(receiver, ChunkedReceiver) and (fault := _fault(receiver)):
             self.error = BadRequest(fault)
             self.completed = True
+        if self.completed and not self.empty and taken < len(data):
+            # One packet can hold hundreds of requests, which a client that reads no answer would leave here.
+            self.followed = True
+            return len(data)
         return taken
 
 
@@ -170,13 +176,17 @@ def _fault(receiver: ChunkedReceiver) -> str:
 
 
 class _LimitedTask(WSGITask):  # type: ignore[misc]
-    """Runs the app, which sees why a body was refused; its connection is closed after the answer."""
+    """Runs the app, which sees why a body was refused.
+
+    It closes the connection after the answer to a refused body, or to a request that others followed at once.
+    """
 
     def get_environment(self) -> dict[str, Any]:
         environment: dict[str, Any] = super().get_environment()
         refusal = self.request.refusal
         if refusal is not None:
             environment[REFUSAL] = refusal
+        if refusal is not None or self.request.followed:
             self.set_close_on_finish()
         return environment
 

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.app import create_app
 from muster.runtime.config import Settings
+from muster.runtime.metrics import Exposition
 from tests.unit.runtime.fakes import BODY, NOW, FakeCluster, a_step, an_event
 
 ROOT = Path(__file__).parents[3]
@@ -158,3 +161,30 @@ def test_policy_events_and_cluster_do_not_import_metrics() -> None:
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert output.stdout == "False\n"
+
+
+def test_requests_that_wait_share_one_text() -> None:
+    """Hundreds that ask at once take a processor for two texts, and each gets one begun after its request."""
+    texts: list[bytes] = []
+    numbered, go_on = threading.Semaphore(0), threading.Event()
+
+    def make() -> bytes:
+        texts.append(str(len(texts)).encode())
+        go_on.wait(10)
+        return texts[-1]
+
+    def number(value: int) -> int:
+        numbered.release()
+        return value
+
+    exposition = Exposition(make, map(number, count(1)))
+    with ThreadPoolExecutor(20) as threads:
+        first = threads.submit(exposition.text)
+        for _ in range(2):  # of its request and of its text
+            numbered.acquire(timeout=10)
+        others = [threads.submit(exposition.text) for _ in range(19)]
+        for _ in others:
+            numbered.acquire(timeout=10)
+        go_on.set()
+    assert first.result() == b"0"
+    assert {other.result() for other in others} == {b"1"}

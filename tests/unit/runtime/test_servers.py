@@ -99,6 +99,15 @@ def test_a_body_of_single_bytes_is_slow_too(serve: Serve, clients: ExitStack) ->
     assert time.monotonic() - began < 3.5
 
 
+def test_requests_sent_before_an_answer_are_dropped(serve: Serve, clients: ExitStack) -> None:
+    """One packet of hundreds of requests would keep a worker busy for a client that reads no answer."""
+    served = serve()
+    (connection,) = connections(served, clients, 1, EVENT * 20)
+    received = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert received.count(b"HTTP/1.1 200") == 1
+    assert b"connection: close" in received.lower()
+
+
 @pytest.mark.parametrize("beginning", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: a\r\nCe-Id: "])
 def test_idle_connections_are_closed(serve: Serve, clients: ExitStack, beginning: bytes) -> None:
     """101 connections without a complete request delay no other client and are closed in the end."""
