@@ -158,6 +158,15 @@ def test_a_refused_composite_leaves_fallback_groups_for_all_below() -> None:
     assert event.target.kind == "Event"
 
 
+def test_a_refused_composite_leaves_no_fallback_group_that_exists() -> None:
+    """Each delivery would try to create all of them again."""
+    composite = plan(plan_pod_groups(seen(groups=[a_pod_group("llama-main-33333333-1")]), NOW)).actions[0]
+    assert [action.target.name for action in composite.if_refused[1:]] == [
+        "llama-main-33333333-0",
+        "llama-main-33333333-2",
+    ]
+
+
 def test_a_refused_composite_of_a_policy_that_holds_leaves_an_event() -> None:
     """onFailure: Hold keeps the pods gated."""
     given = observed(blocks(), workload=stored(), sources=sources(f"{POLICY}  onFailure: Hold"))

@@ -132,7 +132,12 @@ def _creations(
             priority_class=group.priority_class,
             parent=group.parent,
         )
-        yield fallback.if_refused(owner, created, group.pod_groups, event, hold=hold)
+        without_group = tuple(
+            (leaf, suffix)
+            for leaf, suffix in group.pod_groups
+            if (POD_GROUPS.kind, owner.pod_group_name(leaf.name, suffix)) not in existing
+        )
+        yield fallback.if_refused(owner, created, without_group, event, hold=hold)
 
 
 def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:
