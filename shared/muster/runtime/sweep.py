@@ -31,6 +31,10 @@ SLOW_SECONDS, ALL_SLOW_SECONDS = 10.0, 60.0
 """A namespace is slow once its objects have taken the first time in a round. Once all slow ones together have
 taken the second, they do not keep the round open. 10,000 Jobs of one namespace take 50 s."""
 
+LARGE_SECONDS, ALL_LARGE_SECONDS = 0.1, 15.0
+"""The objects of a slow namespace are large if they take the first time on average. All slow namespaces of
+large objects together have the second time: two sweeps, where many ordinary objects have eight."""
+
 _TEMPORARY = (errors.Unavailable, errors.TooManyRequests)
 """Errors after which the next sweep continues the list; after any other error it begins a new round."""
 
@@ -128,8 +132,8 @@ class Sweeps:
         """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
         An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
-        dropped, so that the others are reached. The remaining writes of an object, and the objects of
-        slow namespaces beyond ALL_SLOW_SECONDS, follow after the others, as far as there is time. They do not
+        dropped, so that the others are reached. The remaining writes of an object, and the objects of slow
+        namespaces beyond their time, follow after the others, as far as there is time. They do not
         keep the round open, because only the next round sees the events that others lose in the meantime.
         """
         reasons: Counter[str] = Counter()
@@ -142,12 +146,12 @@ class Sweeps:
             if outcome is None:
                 outcome = self._run(cluster, subject)
                 live += 1
+            subjects.charge(subject, time.monotonic() - began)
             late = outcome.reason == Reason.DEADLINE_EXCEEDED
             if late and not is_last and subject is not current.put_back:
                 current.put_back = subject
                 subjects.put_back(subject)
                 break
-            subjects.charge(subject, time.monotonic() - began)
             if outcome.reason == Reason.WRITE_LIMIT:
                 subjects.put_last(subject)
             else:
@@ -247,6 +251,7 @@ class _Turns:
         self._waiting = [(0, place, name) for place, name in enumerate(names)]
         self._charged: Counter[str] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._taken: Counter[str] = Counter()
         self._next: Subject | None = None
         self.unfinished: deque[Subject] = deque()
         self._number = sum(map(len, self._left.values()))
@@ -278,6 +283,7 @@ class _Turns:
         name = _namespace_of(subject)
         self._charged[name] += int(seconds / TURN_SECONDS)
         self._seconds[name] += seconds
+        self._taken[name] += 1
         if self._seconds[name] >= SLOW_SECONDS and self._left.get(name):
             self._limit_slow_namespaces()
 
@@ -287,16 +293,22 @@ class _Turns:
         self._next = subject
 
     def _limit_slow_namespaces(self) -> None:
-        """Move the objects of slow namespaces behind all others if these took ALL_SLOW_SECONDS together."""
-        slow = {name: taken for name, taken in self._seconds.items() if taken >= SLOW_SECONDS}
-        if sum(slow.values()) < ALL_SLOW_SECONDS:
-            return
-        for name in slow:
+        """Move the objects of slow namespaces behind all others once these took their time together."""
+        slow = {name for name, seconds in self._seconds.items() if seconds >= SLOW_SECONDS}
+        large = {name for name in slow if self._seconds[name] >= LARGE_SECONDS * self._taken[name]}
+        if sum(map(self._seconds.__getitem__, slow)) >= ALL_SLOW_SECONDS:
+            self._move_last(slow)
+        elif sum(map(self._seconds.__getitem__, large)) >= ALL_LARGE_SECONDS:
+            self._move_last(large)
+
+    def _move_last(self, namespaces: set[str]) -> None:
+        """Move the objects of these namespaces behind all others."""
+        for name in namespaces:
             left = self._left.get(name, deque())
             self.unfinished += left
             self._number -= len(left)
             left.clear()
-        self._waiting = [waiting for waiting in self._waiting if waiting[-1] not in slow]
+        self._waiting = [waiting for waiting in self._waiting if waiting[-1] not in namespaces]
         heapq.heapify(self._waiting)
 
     def put_last(self, subject: Subject) -> None:

@@ -17,6 +17,7 @@ from muster.objects.resources import PODS
 from muster.policy.model import NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.runtime import sweep
+from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.handle import Handler
 from muster.runtime.responses import HttpAnswer
 from tests.conftest import Wording
@@ -271,10 +272,12 @@ def test_an_object_whose_writes_never_end_keeps_no_round_open(seconds: float) ->
     assert len(rounds) == 3
 
 
-def test_namespaces_that_take_long_keep_no_round_open(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limit", ["ALL_SLOW_SECONDS", "ALL_LARGE_SECONDS"])
+def test_namespaces_that_take_long_keep_no_round_open(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that each take a second to plan would keep the lost events of others from being seen."""
     monkeypatch.setattr("muster.runtime.sweep.SLOW_SECONDS", 0.1)
-    monkeypatch.setattr("muster.runtime.sweep.ALL_SLOW_SECONDS", 0.3)
+    monkeypatch.setattr("muster.runtime.sweep.LARGE_SECONDS", 0.04)
+    monkeypatch.setattr(f"muster.runtime.sweep.{limit}", 0.3)
     hostile = [ObjectRef("v1", "Pod", f"hostile-{number % 2}", f"p{number}") for number in range(100)]
     seen: list[list[ObjectRef]] = []
 
@@ -296,6 +299,54 @@ def test_namespaces_that_take_long_keep_no_round_open(monkeypatch: pytest.Monkey
     assert all(set(pods(7)) < set(looked_at) for looked_at in seen)
     assert len({first for first, *_ in seen}) > 1
     assert {looked_at[-1].namespace for looked_at in seen} <= {"hostile-0", "hostile-1"}
+
+
+def test_small_objects_of_one_namespace_may_take_more_than_large_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """10,000 ordinary Jobs are all reached in one round."""
+    monkeypatch.setattr("muster.runtime.sweep.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("muster.runtime.sweep.LARGE_SECONDS", 1.0)
+    monkeypatch.setattr("muster.runtime.sweep.ALL_LARGE_SECONDS", 0.1)
+    many = [ObjectRef("v1", "Pod", "many", f"p{number}") for number in range(30)]
+    looked_at: list[ObjectRef] = []
+
+    def plan(inputs: ObjectRef, _now: Any) -> NoOp:
+        looked_at.append(inputs)
+        time.sleep(0.02)
+        return NoOp(Reason.UP_TO_DATE)
+
+    handler = a_handler(
+        a_step(responsible_for=lambda _cluster: many, plan=plan, observe=_read), deadline_seconds=0.4
+    )
+    for number in range(4):
+        swept(handler, str(number))
+    assert len(set(looked_at[: len(many)])) == len(many)
+
+
+def test_an_object_beyond_the_deadline_counts_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a whole sweep; it is put back once, which is no reason to count it less."""
+    monkeypatch.setattr("muster.runtime.sweep.SLOW_SECONDS", 0.1)
+    monkeypatch.setattr("muster.runtime.sweep.ALL_LARGE_SECONDS", 0.3)
+    hostile = [ObjectRef("v1", "Pod", "hostile", f"p{number}") for number in range(9)]
+    rounds: list[int] = []
+
+    def responsible_for(_cluster: Any) -> list[ObjectRef]:
+        rounds.append(0)
+        return [*hostile, *pods(2)]
+
+    def plan(inputs: ObjectRef, _now: Any) -> NoOp:
+        if inputs.namespace == "hostile":
+            time.sleep(0.2)
+            raise DeadlineExceeded("a call is not made beyond the deadline")
+        return NoOp(Reason.UP_TO_DATE)
+
+    handler = a_handler(
+        a_step(responsible_for=responsible_for, plan=plan, observe=_read), deadline_seconds=0.2
+    )
+    for number in range(5):
+        swept(handler, str(number))
+    assert len(rounds) >= 2
 
 
 def _read(bounded: Any, subject: ObjectRef) -> ObjectRef:
