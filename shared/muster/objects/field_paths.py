@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 Part = str | tuple[int, str]
 """A key, or an entry of a list that is a map by `name`: its index and that name."""
 
 Path = tuple[Part, ...]
+
+MANAGER_ENTRIES = 8
+"""The entries of one field manager that are read: it has one for each operation, version and subresource."""
 
 
 @dataclass(frozen=True)
@@ -61,48 +65,31 @@ class FieldPath:
             del holder[key]
 
 
-def owned_by(body: Mapping[str, Any], manager: str) -> frozenset[FieldPath]:
-    """Return the fields that a field manager owns, by `metadata.managedFields`.
+def owned_by(body: Mapping[str, Any], manager: str, fields: Iterable[FieldPath]) -> frozenset[FieldPath]:
+    """Return those of the fields that a field manager owns, by `metadata.managedFields`.
 
-    The API server removes a field from the entry of a manager when another manager writes it.
+    The API server removes a field from the entry of a manager when another manager writes it. It stores any
+    entry that a client writes, so only the given fields are looked up, in the first MANAGER_ENTRIES.
     """
     entries = (body.get("metadata") or {}).get("managedFields") or []
-    entries_of_manager = [entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager]
-    return frozenset(FieldPath(path) for fields in entries_of_manager for path in _paths(fields, body, ()))
+    of_manager = (entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager)
+    owned = tuple(islice(of_manager, MANAGER_ENTRIES))
+    keys = {field: [_key_of(part) for part in field.path] for field in fields}
+    return frozenset(field for field in keys if any(_has(fields_v1, keys[field]) for fields_v1 in owned))
 
 
-def _paths(fields: Mapping[str, Any], at: Any, above: Path) -> Iterator[Path]:
-    """Yield the leaves of a field set (FieldsV1: `f:` a key, `k:` an entry of a list, by its key)."""
-    entries = _by_name(at) if isinstance(at, list) else {}
-    for key, below in fields.items():
-        kind, _, name = key.partition(":")
-        if kind == "f":
-            value = at.get(name) if isinstance(at, Mapping) else None
-            inner = [name for name in below if name != "."] if isinstance(below, Mapping) else []
-            if inner:
-                yield from _paths(below, value, (*above, name))
-            else:
-                yield (*above, name)
-        elif kind == "k" and isinstance(below, Mapping):
-            wanted = _name_in(name)
-            for index, entry in [] if wanted is None else entries.get(wanted, []):
-                yield from _paths(below, entry, (*above, (index, str(wanted))))
+def _has(fields_v1: Any, keys: Iterable[str]) -> bool:
+    """Whether a field set has a field, by the keys that lead to it."""
+    at = fields_v1
+    for key in keys:
+        if not isinstance(at, Mapping) or key not in at:
+            return False
+        at = at[key]
+    return True
 
 
-def _by_name(entries: list[Any]) -> dict[str, list[tuple[int, Mapping[str, Any]]]]:
-    """Return the entries of a list with their indexes, by name, so that a large list is searched once."""
-    by_name: dict[str, list[tuple[int, Mapping[str, Any]]]] = {}
-    for index, entry in enumerate(entries):
-        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
-            by_name.setdefault(entry["name"], []).append((index, entry))
-    return by_name
-
-
-def _name_in(key: str) -> str | None:
-    """Return the name in the key of a list entry, `{"name":"node"}`; None if the key has none."""
-    try:
-        fields = json.loads(key)
-    except ValueError:
-        return None
-    name = fields.get("name") if isinstance(fields, dict) else None
-    return name if isinstance(name, str) else None
+def _key_of(part: Part) -> str:
+    """Return the key in a field set (FieldsV1): `f:labels`, or of a list entry `k:{"name":"node"}`."""
+    if isinstance(part, str):
+        return f"f:{part}"
+    return "k:" + json.dumps({"name": part[1]}, separators=(",", ":"), ensure_ascii=False)

@@ -256,7 +256,7 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
     if count > RUNTIME_JOBS:
         raise InvalidPolicyError(_JOBS, f"has {count} entries; mark_runtime labels {RUNTIME_JOBS}")
     desired = _DesiredFields(dict.fromkeys(_fields(runtime)))
-    ours = owned_by(runtime, COMPONENT)
+    ours = owned_by(runtime, COMPONENT, desired.values)
     entries = {name: entry for _, name, entry in _entries(runtime)}
     steps = {name: _step(entry) for name, entry in entries.items()}
     labels: dict[str, dict[str, str]] = {}
@@ -339,7 +339,7 @@ def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, A
 
 def _foreign(runtime: Mapping[str, Any], desired: _DesiredFields) -> set[FieldPath]:
     """Return the fields with another value than the desired one, written by another manager."""
-    ours = owned_by(runtime, COMPONENT)
+    ours = owned_by(runtime, COMPONENT, desired.values)
     current = {path: path.value_in(runtime) for path in desired.values.keys() - ours}
     return {path for path, value in current.items() if value not in {None, desired.values[path]}}
 
