@@ -144,9 +144,9 @@ def applied(api_version: str, subresource: str) -> Object:
     }
 
 
-def long_managed_fields(api_version: str) -> list[Object]:
-    """Return managedFields of more than 64 KiB."""
-    invented: Object = {"f:status": {f"f:field-{number:05}": {} for number in range(5000)}}
+def long_managed_fields(api_version: str, *, fields: int = 5000, letter: str = "field") -> list[Object]:
+    """Return managedFields of more than 64 KiB, or of so many fields."""
+    invented: Object = {"f:status": {f"f:{letter}-{number:05}": {} for number in range(fields)}}
     return [applied(api_version, "") | {"fieldsV1": invented}]
 
 

@@ -126,6 +126,19 @@ def test_the_same_rule_is_the_same_text() -> None:
     assert len(texts["resize-gang"] & texts["create-workload"]) == 6
 
 
+def test_the_rule_about_managed_fields_is_the_same_for_all_that_update() -> None:
+    """Each leaves out the entries of its own field manager only."""
+    rules = {
+        name: validation["expression"].replace(f"'muster-{name}'", "'manager'")
+        for name, policy in POLICIES.items()
+        for validation in policy["spec"]["validations"]
+        if "managedFields larger" in validation["message"]
+    }
+    updating = {name: rule for name, rule in rules.items() if "request.operation == 'UPDATE'" in rule}
+    assert set(updating) == {"patch-pods", "resize-gang", "mark-runtime"}
+    assert len(set(updating.values())) == 1
+
+
 def test_the_policies_and_the_plans_use_the_same_keys() -> None:
     """Each key that a step writes is in its policy, letter by letter."""
     keys = {

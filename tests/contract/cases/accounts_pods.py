@@ -58,14 +58,33 @@ def gate_is_taken_away(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def managed_fields_stay_short(api: Conversation, ns: str) -> None:
-    """patch-pods may not fill a pod by its managedFields, neither by many entries nor by a long one."""
+    """patch-pods may not fill a pod by managedFields: many entries, a long one, wide characters."""
     function, path = _patch_pods(api, ns), core(ns, "pods", "held")
-    made = api.must("POST", core(ns, "pods"), gated("held", GATE))
+    made = api.must("POST", core(ns, "pods"), gated("held", OTHER))  # whose gates it may leave as they are
     many = [applied("v1", f"invented-{number}") for number in range(1000)]
-    for entries in (many, long_managed_fields("v1")):
-        misuse = {"metadata": {"managedFields": [*made["metadata"]["managedFields"], *entries]}}
-        assert refused(merge(function, path, misuse), "patch-pods")
-    function.must("PATCH", path, _without(GATE, made), STRATEGIC_PATCH)
+    wide = long_managed_fields("v1", fields=1500, letter="\N{GRINNING FACE}" * 10)
+    for entries in (many, long_managed_fields("v1"), wide):
+        assert refused(_managed(function, path, made, entries), "patch-pods")
+    assert _managed(function, path, made, many[:10]).status == 200
+
+
+@case(releases=BOTH)
+def long_managed_fields_of_others_stay(api: Conversation, ns: str) -> None:
+    """patch-pods may patch a pod of long managedFields, but not make those of others longer."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    made = api.must("POST", core(ns, "pods"), gated("held", OTHER, GATE))
+    theirs = [entry | {"manager": "theirs"} for entry in long_managed_fields("v1")]
+    long = _managed(api, path, made, theirs).body
+    left = function.must("PATCH", path, _without(GATE, long), STRATEGIC_PATCH)
+    assert _gates(left) == [OTHER]
+    thief = [applied("v1", "") | {"manager": "thief"}]
+    for entries in (thief, long_managed_fields("v1")):
+        assert refused(_managed(function, path, left, entries), "patch-pods")
+
+
+def _managed(api: Conversation, path: str, made: Object, entries: list[Object]) -> Any:
+    """Add entries to the managedFields of a pod; returns the answer."""
+    return merge(api, path, {"metadata": {"managedFields": [*made["metadata"]["managedFields"], *entries]}})
 
 
 @case(releases=BOTH)
@@ -91,8 +110,9 @@ def gates_of_others_stay(api: Conversation, ns: str) -> None:
 @case(releases=BOTH)
 def rest_of_a_pod_stays(api: Conversation, ns: str) -> None:
     """patch-pods may change nothing else of a pod, neither alone nor beside the gate."""
-    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
-    made = api.must("POST", core(ns, "pods"), gated("held", GATE))
+    function, path = _patch_pods(api, ns), core(ns, "pods", "other")
+    made = api.must("POST", core(ns, "pods"), gated("other", OTHER))  # whose gates it may leave as they are
+    api.must("POST", core(ns, "pods"), gated("held", OTHER, GATE))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "probe", "uid": "12345678"}
     tolerations = [*made["spec"]["tolerations"], {"key": "gpu", "operator": "Exists"}]
     misuses: list[Any] = [
@@ -105,10 +125,11 @@ def rest_of_a_pod_stays(api: Conversation, ns: str) -> None:
         {"spec": {"tolerations": tolerations}},
         {"spec": {"nodeSelector": {"zone": "a"}}},
         {"spec": {"activeDeadlineSeconds": 1}},
-        {"metadata": {"labels": {"a": "b"}}, "spec": {"schedulingGates": None}},
     ]
     for misuse in misuses:
         assert refused(merge(function, path, misuse), "patch-pods"), misuse
+        beside = {**misuse, "spec": {**misuse.get("spec", {}), "schedulingGates": [{"name": OTHER}]}}
+        assert refused(merge(function, core(ns, "pods", "held"), beside), "patch-pods"), misuse
     assert api.must("GET", path)["spec"] == made["spec"]
 
 
