@@ -302,7 +302,9 @@ def _send(
     sent: list[SentEvent] = []
     began = monotonic()
     with stop_signals() as stop:
-        for event in resend(events, HttpTarget(url), Pace(speed or 0.0, seconds), stop):
+        # Followed, a redirect would send events to a host that was not named.
+        target = HttpTarget(url, redirected=False)
+        for event in resend(events, target, Pace(speed or 0.0, seconds), stop):
             sent.append(event)
             echo(f"{len(sent):>4} {_answer_line(event)}")
     _print_answers(sent, len(stream), monotonic() - began)

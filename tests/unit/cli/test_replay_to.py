@@ -13,6 +13,7 @@ from muster.local.serving import WsgiServer
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names
 from tests.unit.cli.sample import a_job, a_namespace, an_event
+from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 STREAM = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for number in (1, 2, 3, 4)]
 
@@ -130,6 +131,18 @@ def test_an_event_that_no_header_can_have_is_refused(
     events = [an_event(id="1", name="sweep-1") | {"subject": subject}, STREAM[1]]
     result = muster("replay", filed("e.json", events), "--to", function.url)
     assert (result.exit_code, [event["id"] for event in function.came]) == (1, ["2"])
+
+
+@pytest.mark.parametrize("status", [302, 303, 307, 308])
+def test_a_redirect_to_another_server_is_not_followed(
+    muster: Muster, filed: Filed, function: _RefusingFunction, status: int
+) -> None:
+    """It could be on any machine, and only this one was named."""
+    moved = ScriptedResponse(status, headers={"Location": function.url})
+    with serving(moved) as server:
+        result = muster("replay", filed("e.json", STREAM[:1]), "--to", server.url)
+    assert (result.exit_code, function.came) == (1, [])
+    assert_names(result.stdout, "0 accepted, 1 refused", str(status))
 
 
 def test_a_refused_connection_is_reported(muster: Muster, filed: Filed, wording: Wording) -> None:
