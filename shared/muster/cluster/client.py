@@ -86,7 +86,7 @@ class Client:
 
     @property
     def url(self) -> str:
-        """The URL of the API server."""
+        """The URL of the API server, without user name and password."""
         return self._connections.url
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:

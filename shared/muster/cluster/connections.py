@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit, urlunsplit
 
 import urllib3
 from kubernetes.client.configuration import Configuration
@@ -54,13 +54,14 @@ class Connections:
         url = urlsplit(configuration.host)
         # Without TLS a proxy is told the whole URL.
         whole = isinstance(manager, urllib3.ProxyManager) and url.scheme == "http"
-        self._prefix = configuration.host if whole else url.path.rstrip("/")
+        self._prefix = self.url if whole else url.path.rstrip("/")
         self._user_agent = user_agent
 
     @property
     def url(self) -> str:
-        """The URL of the API server."""
-        return str(self._configuration.host)
+        """The URL of the API server, without user name and password: it is printed and recorded."""
+        parts = urlsplit(str(self._configuration.host))
+        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
     def receive(
         self,

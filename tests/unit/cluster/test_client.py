@@ -366,6 +366,20 @@ def test_a_token_that_no_header_can_have_is_in_no_message(tmp_path: Path, token:
     assert "ret" not in caught.value.message.replace("that no HTTP header may have", "")
 
 
+@pytest.mark.parametrize(
+    ("server", "shown"),
+    [
+        ("https://admin:hunter2@example.com:6443", "https://example.com:6443"),
+        ("https://hunter2@example.com/clusters/a", "https://example.com/clusters/a"),
+        ("http://me:hunt@er2@[::1]:80", "http://[::1]:80"),
+        ("https://example.com/me@home", "https://example.com/me@home"),
+    ],
+)
+def test_the_url_of_a_server_has_no_login(server: str, shown: str) -> None:
+    """Commands print it, and it is the source of every recorded event."""
+    assert Client.for_server(server).url == shown
+
+
 def test_a_pods_service_account_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a cluster the address comes from the environment, the token from its file."""
     (tmp_path / "token").write_text("renewed-now-and-then")
