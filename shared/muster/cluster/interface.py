@@ -54,7 +54,8 @@ class RawCluster(Protocol):
 
         A list of the newest state waits up to 100 ms until the API server's cache is as new as etcd
         (KEP-2340); one with `as_of` does not. In a function, lists leave out the containers and volumes of
-        pods and pod templates, and managedFields; `get` has them.
+        pods and pod templates, managedFields, and what a text of an Event has beyond 2,048 characters;
+        `get` has all.
 
         Args:
             resource: the kind.

@@ -33,6 +33,9 @@ _INVOLVED = "involvedObject.uid"
 _Key = tuple[str, str]
 """Namespace and name."""
 
+_Bodies = list[Any]
+"""The objects of an answer; None in place of one that does not exist."""
+
 _PAGE_OBJECTS = 16
 """Objects that are parsed at a time for one that goes through all of a kind."""
 
@@ -88,8 +91,20 @@ def _identity(body: Object) -> Object:
     return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata}
 
 
-def _json(body: Object | Objects | None) -> bytes:
-    return json.dumps(body, separators=(",", ":")).encode()
+def _json(body: Object | None) -> bytes:
+    """Return an object as JSON; half characters, which a text of the API may have, stay as they are."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(errors="surrogatepass")
+
+
+def _json_of_each(bodies: Iterable[Object | None], most_bytes: int) -> Sequence[bytes] | None:
+    """Return each object as JSON; None if that takes more bytes: then the rest is not encoded."""
+    kept = []
+    for body in bodies:
+        kept.append(_json(body))
+        most_bytes -= len(kept[-1])
+        if most_bytes < 0:
+            return None
+    return kept
 
 
 class _Compressed(Mapping[_Key, Object]):
@@ -209,7 +224,7 @@ class ListCache(ReadOnly):
         self._token = ""
         self._tables: dict[Resource, _Table] = {}
         self._not_served: dict[Resource, errors.ApiGone] = {}
-        self._answers: dict[tuple[str, ...], bytes] = {}
+        self._answers: dict[tuple[str, ...], Sequence[bytes]] = {}
         self._bytes: Counter[str] = Counter()
         """The bytes that are kept, by namespace."""
         self._all_bytes = 0
@@ -268,10 +283,10 @@ class ListCache(ReadOnly):
         if table is not None:
             return table.get((namespace, name), self.before_parsing)
         key = ("get", resource.plural, namespace, name)
-        body: Object | None = self._once(
-            key, lambda: self.cluster.get(resource, name, namespace), self.limits.kept_bytes
+        bodies: Sequence[Object | None] = self._once(
+            key, lambda: [self.cluster.get(resource, name, namespace)], self.limits.kept_bytes
         )
-        return body
+        return bodies[0]
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
@@ -280,11 +295,10 @@ class ListCache(ReadOnly):
         table = self._table(resource)
         if table is not None:
             return table.parsed(table.choose(namespace, labels, fields), self.before_parsing)
-        bodies: Objects = self._once(
+        return self._once(
             ("list", resource.plural, namespace, labels, fields),
             lambda: self.cluster.list(resource, namespace, labels=labels, fields=fields, as_of=as_of),
         )
-        return bodies
 
     def page(
         self,
@@ -322,16 +336,18 @@ class ListCache(ReadOnly):
             raise self._not_served[resource]
         return self._tables.get(resource)
 
-    def _once(self, key: tuple[str, ...], read: Callable[[], Any], most_bytes: int = sys.maxsize) -> Any:
-        """Return the answer, which is kept if it is small enough."""
+    def _once(
+        self, key: tuple[str, ...], read: Callable[[], _Bodies], most_bytes: int = sys.maxsize
+    ) -> _Bodies:
+        """Return the objects of an answer, which are kept if they are small enough."""
         if key in self._answers:
-            return json.loads(self._answers[key])
-        answer = read()
-        namespace, kept = key[2], _json(answer)
-        if len(kept) <= min(most_bytes, self._bytes_left(namespace)):
+            return [json.loads(text) for text in self._answers[key]]
+        bodies, namespace = read(), key[2]
+        kept = _json_of_each(bodies, min(most_bytes, self._bytes_left(namespace)))
+        if kept is not None:
             self._answers[key] = kept
-            self._count(namespace, len(kept))
-        return answer
+            self._count(namespace, sum(map(len, kept)))
+        return bodies
 
     def _bytes_left(self, namespace: str) -> int:
         """Return the bytes that a namespace may still keep: as many as it has are left for the others.

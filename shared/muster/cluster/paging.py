@@ -74,6 +74,23 @@ def _light(spec: Any) -> Any:
     return {name: _light(value) if name in nested else value for name, value in kept.items()}
 
 
+EVENT_TEXT = 2048
+"""The characters that are kept of a text of an Event: as many as the message of a condition may have. The API
+server stores messages of 1.5 MiB."""
+
+
+def with_short_texts(event: Any) -> Any:
+    """Return an Event with the beginning of each of its texts, and without managedFields."""
+    kept = without_containers(event)
+    return {name: value if name == "metadata" else _cut(value) for name, value in kept.items()}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _cut(entry) for name, entry in value.items()}
+    return value[:EVENT_TEXT] if isinstance(value, str) else value
+
+
 MOST_SIZES = 1_000
 """The most collections whose page size is remembered; the others begin with the largest."""
 

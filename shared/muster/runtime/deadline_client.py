@@ -12,8 +12,8 @@ from muster.cluster import deadline
 from muster.cluster.answer_json import parsed, parsing_with
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
-from muster.cluster.paging import Page, all_pages, without_containers
-from muster.objects.resources import Resource, SchedulingApi, by_kind
+from muster.cluster.paging import Page, all_pages, with_short_texts, without_containers
+from muster.objects.resources import EVENTS, Resource, SchedulingApi, by_kind
 from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Action
 from muster.runtime.list_memory import ListMemory, SharedListMemory
@@ -114,16 +114,19 @@ class DeadlineClient:
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """See `Cluster`; each page is a call. Containers and volumes are left out (`without_containers`).
+        """See `Cluster`; each page is a call.
+
+        Containers and volumes are left out (`without_containers`), and long texts of Events are cut.
 
         Raises:
             TooManyObjects: since `begin`, lists had more than three quarters of MUSTER_LIMIT_EVENT_BYTES.
             NoRoomForObjects: those of all events in work had more than MUSTER_LIMIT_EVENT_BYTES, or those of
                 one namespace more than three quarters of it.
         """
+        light = with_short_texts if resource == EVENTS else without_containers
 
         def page_at(token: str) -> Page:
-            with parsing_with(self._parse_page):
+            with parsing_with(lambda content: self._parse_page(content, light)):
                 page = self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
             if self._counts_lists:
                 self._memory.add(page.objects, namespace, page.size)
@@ -131,15 +134,13 @@ class DeadlineClient:
 
         return all_pages(page_at).objects
 
-    def _parse_page(self, content: bytes) -> Any:
-        """Return the answer with a page, without containers; large ones are parsed one at a time."""
+    def _parse_page(self, content: bytes, light: Callable[[Any], Any]) -> Any:
+        """Return the answer with a page, and `light` of each object; large ones are parsed one at a time."""
         with self._memory.page_lock if len(content) > LARGE_PAGE else nullcontext():
             answer = parsed(content)
             items = answer.get("items") if isinstance(answer, dict) else None
             if isinstance(items, list):
-                answer["items"] = [
-                    without_containers(item) if _has_metadata(item) else item for item in items
-                ]
+                answer["items"] = [light(item) if _has_metadata(item) else item for item in items]
             return answer
 
     def count_text(self, text: bytes, namespace: str) -> None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from muster.cluster.client import Client
-from muster.cluster.paging import LEFT_OUT, without_containers
+from muster.cluster.paging import EVENT_TEXT, LEFT_OUT, without_containers
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
-from muster.objects.resources import JOBS, PODS
+from muster.objects.resources import EVENTS, JOBS, PODS
 from muster.policy.group_labels import GATE
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
@@ -34,10 +34,24 @@ def a_large_pod(number: int) -> Object:
     return pod
 
 
+def a_long_event() -> Object:
+    """An Event of three long texts."""
+    pod = {"apiVersion": "v1", "kind": "Pod", "namespace": "team-a", "name": "a-0", "fieldPath": "x" * LARGE}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "long", "namespace": "team-a", "managedFields": [{"manager": "me"}]},
+        "involvedObject": pod,
+        "reason": "x" * LARGE,
+        "message": "x" * LARGE,
+        "count": 3,
+    }
+
+
 @pytest.fixture(name="cluster", scope="module")
 def _cluster() -> Iterator[DeadlineClient]:
     with ApiServer() as server:
-        server.load([a_namespace(), *map(a_large_pod, range(PODS_OF_A_TENANT))])
+        server.load([a_namespace(), a_long_event(), *map(a_large_pod, range(PODS_OF_A_TENANT))])
         yield DeadlineClient(Versioned(Client.for_server(server.url)), 60)
 
 
@@ -57,6 +71,16 @@ def test_few_gates_are_kept_of_a_pod() -> None:
     body["spec"]["schedulingGates"] = [*gates, {"name": GATE}]
     kept = without_containers(body)["spec"]["schedulingGates"]
     assert kept == [{"name": GATE}, *gates[:17]]
+
+
+def test_the_beginning_of_the_texts_of_an_event_is_kept(cluster: DeadlineClient) -> None:
+    """A plan needs names, and as much of a message as a condition may have."""
+    (event,) = cluster.list(EVENTS, "team-a")
+    assert event["message"] == event["reason"] == event["involvedObject"]["fieldPath"] == "x" * EVENT_TEXT
+    assert event["involvedObject"]["name"] == "a-0"
+    assert (event["metadata"]["name"], event["count"]) == ("long", 3)
+    assert "managedFields" not in event["metadata"]
+    assert len(cluster.get(EVENTS, "long", "team-a")["message"]) == LARGE  # type: ignore[index]  # it exists
 
 
 def test_the_memory_of_a_list_is_that_of_a_page(cluster: DeadlineClient) -> None:

@@ -13,7 +13,7 @@ from muster.cluster.list_cache import ListCache, Listing, _Compressed
 from muster.cluster.read import each
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.sweep import owners
-from muster.objects.resources import CONFIGMAPS, JOBS
+from muster.objects.resources import CONFIGMAPS, EVENTS, JOBS
 from muster.policy.limits import Limits
 from muster.policy.owners.job import Job
 from tests.support.builders import Object, a_job, annotated, named, of_uid
@@ -100,6 +100,38 @@ def test_a_sweep_keeps_answers_unparsed() -> None:
         assert tracemalloc.get_traced_memory()[0] < 2 * len(text)
     finally:
         tracemalloc.stop()
+
+
+def an_event(number: int, message: str) -> Object:
+    """An Event of a tenant."""
+    metadata = {"name": f"e-{number}", "namespace": "team-a"}
+    return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "message": message}
+
+
+def test_an_answer_without_room_is_encoded_as_far_as_there_is_room() -> None:
+    """Events of 1.3 MB each may be about one runtime: as JSON in ASCII they take six times their text."""
+    events = [an_event(number, "\u00e9" * MOST) for number in range(50)]
+    cluster = CountingSnapshot(*events)
+    cluster.limits = Limits(sweep_bytes=MOST)
+    cache = ListCache(cluster, [])
+    tracemalloc.start()
+    try:
+        assert cache.list(EVENTS, "team-a") == events
+        assert tracemalloc.get_traced_memory()[1] < 10 * MOST
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("character", ["x", "\u00e9", "\ud83d"])
+def test_an_answer_that_is_kept_stays_as_it_is(character: str) -> None:
+    """Also half characters, which JSON may have; a character counts as its bytes in UTF-8."""
+    events = [an_event(number, character * 100) for number in range(50)]
+    cluster = CountingSnapshot(*events)
+    cluster.limits = Limits(sweep_bytes=50 * 450)
+    cache = ListCache(cluster, [])
+    for _ in range(2):
+        assert cache.list(EVENTS, "team-a") == events
+    assert cluster.reads == ["list Event"]
 
 
 def test_owners_are_parsed_a_page_at_a_time() -> None:
