@@ -7,7 +7,7 @@ import sys
 import zlib
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -209,6 +209,7 @@ class ListCache(ReadOnly):
 
     Attributes:
         cluster: the cluster to read; replaced by each sweep that continues the lists.
+        reading: entered before a page is read, and left when no more of it is in memory than is kept.
         before_parsing: called before an object is parsed for a plan; an exception refuses the read.
         pages: the number of pages read.
     """
@@ -218,6 +219,7 @@ class ListCache(ReadOnly):
 
     def __init__(self, cluster: Cluster, listings: Iterable[Listing]) -> None:
         self.cluster = cluster
+        self.reading: Callable[[], AbstractContextManager[None]] = nullcontext
         self.before_parsing: _BeforeParsing | None = None
         self.pages = 0
         self._to_read = deque(listings)
@@ -253,6 +255,10 @@ class ListCache(ReadOnly):
         Raises:
             ClusterError: the page cannot be read.
         """
+        with self.reading():
+            self._read_page()
+
+    def _read_page(self) -> None:
         listing = self._to_read[0]
         try:
             page = self.cluster.page(

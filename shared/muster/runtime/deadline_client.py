@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ LARGE_OBJECT = 64 * 1024
 """Bytes of an object beyond which a GET counts as a list; a usual object has 5 KB."""
 
 LARGE_PAGE = 1024 * 1024
-"""Bytes of a page beyond which no other is parsed at the same time; 100 pods have 800 KB."""
+"""Bytes of a page beyond which no other is in memory before it counts; 100 pods have 800 KB."""
 
 CallListener = Callable[[str, str, str], None]
 """Takes verb, resource (`jobs/status`) and result of a call: `ok`, the HTTP status of an error, or `none`."""
@@ -126,22 +126,32 @@ class DeadlineClient:
         light = with_short_texts if resource == EVENTS else without_containers
 
         def page_at(token: str) -> Page:
-            with parsing_with(lambda content: self._parse_page(content, light)):
+            with self.one_large_page(lambda content: _parse_page(content, light)):
                 page = self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
-            if self._counts_lists:
-                self._memory.add(page.objects, namespace, page.size)
+                if self._counts_lists:
+                    self._memory.add(page.objects, namespace, page.size)
             return page
 
         return all_pages(page_at).objects
 
-    def _parse_page(self, content: bytes, light: Callable[[Any], Any]) -> Any:
-        """Return the answer with a page, and `light` of each object; large ones are parsed one at a time."""
-        with self._memory.page_lock if len(content) > LARGE_PAGE else nullcontext():
-            answer = parsed(content)
-            items = answer.get("items") if isinstance(answer, dict) else None
-            if isinstance(items, list):
-                answer["items"] = [light(item) if _has_metadata(item) else item for item in items]
-            return answer
+    @contextmanager
+    def one_large_page(self, parse: Callable[[bytes], Any] = parsed) -> Iterator[None]:
+        """Parse answers in the `with` block with `parse`; while it has a large one, no other thread has one.
+
+        So in the block a page is reduced to what counts or what a sweep keeps. A wait ends at the deadline.
+        """
+        with ExitStack() as held:
+
+            def parse_alone(content: bytes) -> Any:
+                held.close()  # that of an answer in place of which this one was read
+                if len(content) > LARGE_PAGE:
+                    if not self._memory.page_lock.acquire(timeout=max(0.0, self.seconds_left)):
+                        raise Unavailable("until then large pages of other events were parsed")
+                    held.callback(self._memory.page_lock.release)
+                return parse(content)
+
+            with parsing_with(parse_alone):
+                yield
 
     def count_text(self, text: bytes, namespace: str) -> None:
         """Count an object of a namespace that a sweep kept as JSON, before it is parsed; see `list`."""
@@ -230,6 +240,15 @@ class DeadlineClient:
             if not self._pause(self.seconds_left):
                 raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended in a pause for others")
             self._turn_began = time.monotonic()
+
+
+def _parse_page(content: bytes, light: Callable[[Any], Any]) -> Any:
+    """Return the answer with a page, and `light` of each of its objects."""
+    answer = parsed(content)
+    items = answer.get("items") if isinstance(answer, dict) else None
+    if isinstance(items, list):
+        answer["items"] = [light(item) if _has_metadata(item) else item for item in items]
+    return answer
 
 
 def _has_metadata(item: Any) -> bool:

@@ -16,8 +16,14 @@ FREE_BYTES = 4 * 1024 * 1024
 """The first bytes of each event's lists need no reservation: those of 400 pods."""
 
 BYTES_OF_OBJECT, BYTES_OF_VALUE = 4096, 128
-"""Memory of a view of an object, and of each value in it beside its text: measured with pods, with labels and
-with tolerations."""
+"""Memory of a view of an object, and of each of its first values beside their text: measured with pods."""
+
+USUAL_VALUES = 128
+"""The first values of an object; those of a pod without containers."""
+
+BYTES_OF_FURTHER_VALUE = 250
+"""Memory of each further value beside its text. It may be a label or an annotation: two texts of their own,
+in a mapping of the object and in one of its view, both of which may just have grown."""
 
 
 class TooManyObjects(ClusterError):
@@ -39,8 +45,8 @@ class SharedListMemory:
 
     Attributes:
         of_a_namespace: the bytes that the events of one namespace may have.
-        page_lock: held while a large page is parsed: until its containers are dropped and the rest counts,
-            it takes more memory than is reserved.
+        page_lock: held from the parsing of a large page until its containers are dropped and the rest counts,
+            or until a sweep has kept of it what it needs: it takes memory that is not reserved.
     """
 
     def __init__(self, limit: int) -> None:
@@ -147,7 +153,7 @@ class ListMemory:
 
 def _most(count: int, size: int) -> int:
     """Return the most that `_estimated` may say of objects whose JSON takes so many bytes in memory."""
-    return count * BYTES_OF_OBJECT + size * (1 + BYTES_OF_VALUE)
+    return count * BYTES_OF_OBJECT + size * (1 + BYTES_OF_FURTHER_VALUE)
 
 
 def _estimated(body: object) -> int:
@@ -161,4 +167,5 @@ def _estimated(body: object) -> int:
 
 
 def _needed(text: int, values: int) -> int:
-    return text + BYTES_OF_VALUE * values + BYTES_OF_OBJECT
+    usual = min(values, USUAL_VALUES)
+    return text + BYTES_OF_VALUE * usual + BYTES_OF_FURTHER_VALUE * (values - usual) + BYTES_OF_OBJECT

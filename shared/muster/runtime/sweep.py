@@ -197,6 +197,7 @@ class _Round:
     def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
         """Return the objects that are left; None if the deadline passed before the lists were complete."""
         self.listed.cluster = cluster
+        self.listed.reading = cluster.one_large_page
         self.listed.before_parsing = cluster.count_text
         if self._subjects is None:
             try:

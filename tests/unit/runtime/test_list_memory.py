@@ -6,8 +6,10 @@ import gc
 import json
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +24,15 @@ from muster.cluster.paging import Page
 from muster.cluster.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
+from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, PODS
 from muster.policy.limits import Limits
 from muster.policy.model import NoOp
+from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
 from muster.runtime import deadline_client
-from muster.runtime.deadline_client import LARGE_PAGE, DeadlineClient
+from muster.runtime.config import Settings
+from muster.runtime.deadline_client import LARGE_PAGE, DeadlineClient, DeadlineExceeded
 from muster.runtime.handle import Handler
 from muster.runtime.list_memory import (
     FREE_BYTES,
@@ -38,7 +43,9 @@ from muster.runtime.list_memory import (
     _estimated,
     _most,
 )
-from tests.unit.runtime.fakes import BODY, OWNER, POD, FakeCluster, a_handler, a_step, an_event
+from muster.runtime.turns import Workers
+from tests.support.builders import a_pod
+from tests.unit.runtime.fakes import BODY, NOW, OWNER, POD, FakeCluster, a_handler, a_step, an_event
 
 MIB = 1024 * 1024
 LIMIT = 8 * MIB
@@ -55,8 +62,8 @@ def with_an_emoji(size: int) -> Object:
 
 
 def tolerating(size: int) -> Object:
-    """A pod with many tolerations, which take eight times their bytes once parsed."""
-    return {**BODY, "spec": {"tolerations": [{"key": "k", "operator": "Exists"}] * (size // 8 // 64)}}
+    """A pod with many tolerations, which count as twenty times their bytes."""
+    return {**BODY, "spec": {"tolerations": [{"key": "k", "operator": "Exists"}] * (size // 16 // 64)}}
 
 
 class Members(FakeCluster):
@@ -201,6 +208,11 @@ class SameAnswer(Client):
         return 200, self.answer, {}
 
 
+def with_items(objects: Objects) -> Object:
+    """A list of one page."""
+    return {"metadata": {"resourceVersion": "1"}, "items": objects}
+
+
 def answering(body: Object) -> Versioned:
     """A cluster that answers with an object, whatever is read."""
     client = SameAnswer(Configuration(host="http://127.0.0.1:1"))
@@ -210,7 +222,7 @@ def answering(body: Object) -> Versioned:
 
 def test_large_objects_that_are_read_one_by_one_count_as_well() -> None:
     """A Job, its Workload and eight groups may have a megabyte of labels each, which take twenty."""
-    labels = {f"{number:x}": "" for number in range(30_000)}
+    labels = {f"{number:x}": "" for number in range(15_000)}
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "llama", "labels": labels}}
     cluster = DeadlineClient(answering(job), 10, memory=SharedListMemory(LIMIT))
     cluster.begin()
@@ -222,7 +234,7 @@ def test_large_objects_that_are_read_one_by_one_count_as_well() -> None:
 
 def test_large_pages_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes ten times its text until its containers are dropped and the rest is counted."""
-    page = {"metadata": {"resourceVersion": "1"}, "items": [{**BODY, "x": "x" * (LARGE_PAGE + 1)}]}
+    page = with_items([{**BODY, "x": "x" * (LARGE_PAGE + 1)}])
     at_once: list[int] = []
     running: list[int] = []
 
@@ -240,6 +252,56 @@ def test_large_pages_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -
         listed = list(threads.map(lambda client: client.list(PODS, "team-a"), clients))
     assert [len(objects) for objects in listed] == [1] * 4
     assert at_once == [1] * 4
+
+
+def test_a_large_page_counts_before_another_is_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until then it takes memory beside all that is reserved; the next may be parsed also after a refusal."""
+    noted: list[bool] = []
+    count = ListMemory.add
+
+    def noting(memory: ListMemory, *objects: Any) -> None:
+        noted.append(memory.page_lock.locked())
+        count(memory, *objects)
+
+    monkeypatch.setattr(ListMemory, "add", noting)
+    for limit, refused in ((2 * LIMIT, ()), (0, TooManyObjects)):
+        shared = SharedListMemory(limit)
+        cluster = DeadlineClient(answering(with_items([annotated(5 * MIB)])), 10, memory=shared)
+        cluster.begin()
+        with pytest.raises(refused) if refused else nullcontext():
+            cluster.list(PODS, "team-a")
+        assert not shared.page_lock.locked()
+    assert noted == [True, True]
+
+
+def test_no_other_large_page_is_parsed_until_a_sweep_has_kept_what_it_needs() -> None:
+    """Its pages do not count."""
+    workers = Workers(4, 10)
+    noted: list[bool] = []
+
+    def needless(_job: Job) -> bool:
+        noted.append(workers.lists.page_lock.locked())
+        return True
+
+    step = a_step(lists=(Listing(JOBS, Job, needless=needless),), responsible_for=lambda _cluster: [])
+    job = {"metadata": {**BODY["metadata"], "annotations": {"x": "x" * LARGE_PAGE}}}
+    settings = Settings(sweep_jitter_seconds=0.0)
+    handler = Handler(step, answering(with_items([job])), settings, lambda: NOW, workers=workers)
+    headers, _ = an_event(type="dev.muster.sweep")
+    assert handler.handle(headers, b"").status == 202
+    assert noted == [True]
+    assert not workers.lists.page_lock.locked()
+
+
+def test_the_wait_for_other_large_pages_ends_at_the_deadline() -> None:
+    """The broker delivers the event again."""
+    shared = SharedListMemory(LIMIT)
+    cluster = DeadlineClient(answering(with_items([annotated(2 * MIB)])), 0.05, memory=shared)
+    with shared.page_lock, pytest.raises(DeadlineExceeded, match="large pages of other events"):
+        cluster.list(PODS, "team-a")
+    with shared.page_lock:
+        cluster = DeadlineClient(answering(with_items([BODY])), 10, memory=shared)
+        assert len(cluster.list(PODS, "team-a")) == 1
 
 
 def test_an_event_that_waits_keeps_no_data() -> None:
@@ -263,6 +325,39 @@ def test_an_event_that_waits_keeps_no_data() -> None:
     assert kept == [0]
 
 
+def many(number: int) -> dict[str, str]:
+    """So many labels or annotations."""
+    return {f"{key:x}": f"{-key:x}" for key in range(number)}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        a_pod(),
+        annotated(MIB),
+        with_an_emoji(MIB),
+        tolerating(MIB),
+        {**BODY, "metadata": {**BODY["metadata"], "annotations": many(22_000)}},
+        {**BODY, "metadata": {**BODY["metadata"], "labels": many(11_000)}},
+        {**BODY, "metadata": {**BODY["metadata"], "annotations": many(600)}},
+        {**BODY, "status": {"conditions": [{"type": key, "status": "True"} for key in many(10_000)]}},
+    ],
+)
+def test_as_much_is_counted_as_an_object_and_its_view_take(body: Object) -> None:
+    """A dict takes most when it has just grown: of 22,000 entries, or 11,000."""
+    text = json.dumps(body).encode()
+    counted = _estimated(body)
+    tracemalloc.start()
+    try:
+        read = parsed(text)
+        view = Pod.read(read)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert view.metadata.name == body["metadata"]["name"]
+    assert taken < counted
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -273,6 +368,7 @@ def test_an_event_that_waits_keeps_no_data() -> None:
         {"a": [[]] * 1000},
         {"a": [{}] * 1000},
         {"a": [1] * 1000},
+        {"a": [[[]] * 1000]},
         {"a": "," * 1000},
         {},
     ],
