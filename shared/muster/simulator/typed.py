@@ -8,7 +8,7 @@ from typing import Any
 
 from muster.objects.faults import fault
 from muster.objects.meta import ObjectRef
-from muster.patterns import has_match
+from muster.objects.quantities import is_quantity
 from muster.simulator.apiserver.decoding import overflows
 from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
 
@@ -22,6 +22,18 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "number": ((int, float), "must be a number"),
 }
 """The types in Python of a type of JSON schema, and what is said of others."""
+_QUANTITY: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+_MORE: Mapping[tuple[str, str], Schema] = {
+    ("", "ResourceQuota"): {
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {"hard": {"type": "object", "additionalProperties": _QUANTITY}},
+            }
+        }
+    }
+}
+"""What is read of kinds that are not served by the embedded API server, by group and kind."""
 
 
 def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -76,8 +88,7 @@ def _wrong(value: Any, schema: Schema) -> str:
     if "oneOf" in schema or "x-kubernetes-int-or-string" in schema:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             return "must be a string or a number"
-        pattern = schema.get("pattern", "")
-        return "" if not isinstance(value, str) or has_match(pattern, value) else "must be a quantity"
+        return "" if not _is_of_quantities(schema) or is_quantity(str(value)) else "must be a quantity"
     types, words = _WORDS.get(schema.get("type", ""), ((), ""))
     if not types:
         return ""
@@ -86,6 +97,14 @@ def _wrong(value: Any, schema: Schema) -> str:
     if isinstance(value, int) and overflows(value, schema):
         return f"must be an integer of {schema.get('format', 'int64').removeprefix('int')} bits"
     return ""
+
+
+def _is_of_quantities(schema: Schema) -> bool:
+    """Return whether values are quantities, not the ports or percentages that are numbers or strings too.
+
+    Of these, schemas of built-in kinds have a format, and those of custom resources have no pattern.
+    """
+    return "pattern" in schema if "x-kubernetes-int-or-string" in schema else "format" not in schema
 
 
 @cache
@@ -97,7 +116,7 @@ def _meta() -> Schema:
 def _schema(group: str, version: str, kind: str) -> Schema:
     """Return the schema of a kind: of its version if that is known, else of another one, else none."""
     known = {**_of_built_in(group, kind), **_of_custom(group, kind)}
-    return known.get(version) or next(iter(known.values()), {})
+    return known.get(version) or next(iter(known.values()), _MORE.get((group, kind), {}))
 
 
 def _of_built_in(group: str, kind: str) -> dict[str, Schema]:

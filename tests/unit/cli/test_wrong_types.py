@@ -186,6 +186,34 @@ def test_the_first_field_of_a_wrong_type_is_found(spec: Object, path: str) -> No
     assert found[0] == path
 
 
+@pytest.mark.parametrize("command", ["lint", "explain"])
+@pytest.mark.parametrize("quantity", ["abc", "--1", "1e1.5", "Infinity", "NaN"])
+def test_a_text_that_is_no_quantity_is_a_fault_of_its_field(
+    command: str, quantity: str, muster: Muster, filed: Filed
+) -> None:
+    """In a quota and in a container of a Job or JobSet."""
+    containers = [{"name": "main", "resources": {"limits": {"cpu": quantity}}}]
+    job = a_job(template={"spec": {"containers": containers}})
+    replicated = {"name": "node", "template": {"spec": job["spec"]}}
+    jobset = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "a"},
+        "spec": {"replicatedJobs": [replicated]},
+    }
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "b"}}
+    quota["spec"] = {"hard": {"pods": quantity}}
+    result = muster(command, filed("a.yaml", yaml.safe_dump_all([job, jobset, quota])))
+    assert result.exit_code == (1 if command == "lint" else 2)
+    containers_path = "template.spec.containers[0].resources.limits.cpu: must be a quantity"
+    assert_names(
+        result.output,
+        f"spec.{containers_path}",
+        f"spec.replicatedJobs[0].template.spec.{containers_path}",
+        "spec.hard.pods: must be a quantity",
+    )
+
+
 @pytest.mark.parametrize("body", OBJECTS, ids=lambda body: f"{body['kind']} {body['metadata']['name']}")
 def test_objects_that_a_server_takes_have_none(body: Object) -> None:
     """The examples, and what is in a recording."""

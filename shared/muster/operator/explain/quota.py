@@ -13,12 +13,12 @@ from typing import Any
 from muster.cluster.interface import Cluster
 from muster.cluster.read import list_if_served
 from muster.objects.meta import ObjectRef
+from muster.objects.quantities import milli
 from muster.objects.resources import JOBS, JOBSETS, RESOURCE_QUOTAS
 from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
-from muster.simulator.controllers.quantities import milli
 
 _PODS = "pods"
 
