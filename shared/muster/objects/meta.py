@@ -114,8 +114,8 @@ class ObjectMeta(View):
 
     @property
     def created_at(self) -> datetime | None:
-        """When the API server stored it; None in a manifest."""
-        return datetime.fromisoformat(self.creation_timestamp) if self.creation_timestamp else None
+        """When the API server stored it; None in a manifest, or if it is no time."""
+        return read_time(self.creation_timestamp)
 
     @property
     def controller(self) -> OwnerReference | None:

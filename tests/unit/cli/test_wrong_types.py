@@ -15,6 +15,7 @@ import yaml
 from muster.files import EVENTING
 from muster.objects import yaml_files
 from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.controllers.fixtures import RUNTIMES
 from muster.simulator.manifests import ManifestError, load
 from muster.simulator.typed import type_fault
 from tests.unit.cli.conftest import Filed, Muster, assert_names
@@ -212,6 +213,37 @@ def test_a_text_that_is_no_quantity_is_a_fault_of_its_field(
         f"spec.replicatedJobs[0].template.spec.{containers_path}",
         "spec.hard.pods: must be a quantity",
     )
+
+
+@pytest.mark.parametrize("command", ["lint", "explain"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("{folder}/runtime", id="a path"),
+        pytest.param("../runtimes/torch-distributed", id="a path from the folder of the shipped ones"),
+        pytest.param("a" * 5000, id="a long name"),
+        pytest.param("a\0b", id="a null character"),
+    ],
+)
+def test_the_name_of_a_runtime_is_no_path(
+    command: str, name: str, muster: Muster, filed: Filed, tmp_path: Path
+) -> None:
+    """The runtimes that the Trainer ships are known by name; any other is unknown."""
+    filed("runtime.yaml", (RUNTIMES / "torch-distributed.yaml").read_text())
+    spec = {"runtimeRef": {"name": name.format(folder=tmp_path)}}
+    trainjob = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "a"}}
+    result = muster(command, filed("a.json", {**trainjob, "spec": spec}))
+    assert result.exit_code == (0 if command == "lint" else 2)
+    assert_names(result.output, "is neither in the file nor shipped by the Trainer")
+
+
+def test_a_creation_timestamp_that_is_no_time_counts_as_none(muster: Muster, filed: Filed) -> None:
+    """In a file of anybody, and without a time zone too."""
+    for text in ("x", "2026-01-01T00:00:00"):
+        job = a_job()
+        job["metadata"]["creationTimestamp"] = text
+        result = muster("explain", filed("a.json", job))
+        assert (result.exit_code, "Job team/sweep" in result.stdout) == (0, True)
 
 
 @pytest.mark.parametrize("body", OBJECTS, ids=lambda body: f"{body['kind']} {body['metadata']['name']}")

@@ -250,7 +250,7 @@ class _Assumer:
         place = "in the file" if self._below is None else "in file or cluster"
         try:
             shipped = shipped_runtime(name)
-        except FileNotFoundError:
+        except LookupError:
             raise UnknownRuntimeError(
                 f"TrainJob {trainjob['metadata']['name']}",
                 f"{kind} {name} is neither {place} nor shipped by the Trainer",
