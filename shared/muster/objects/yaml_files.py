@@ -60,6 +60,10 @@ WRITTEN_OUT = 16 * 1024 * 1024
 a few hundred bytes of aliases, also as merges (`<<`), can stand for gigabytes."""
 DEEPEST = 100
 """The deepest nesting. The C parser ends the process at some ten thousand levels; a Job has about ten."""
+MOST_NODES = 500_000
+"""The most keys and values of a text, unless it has eight characters for each. `{a,a}` has one for each
+character, and each takes some 400 bytes of memory. Manifests and recordings have at least nine characters for
+each, written as short JSON; the CustomResourceDefinitions of JobSet and Trainer have 31,000."""
 _CONTAINER = 8
 """Characters that a mapping or a list counts for."""
 _INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
@@ -72,8 +76,8 @@ def load(text: str | bytes) -> Any:
     """Return the data of a text that is a single YAML document.
 
     Raises:
-        yaml.YAMLError: the text is not YAML, has several documents, is nested too deeply, or has aliases that
-            repeat too much.
+        yaml.YAMLError: the text is not YAML, has several documents, is nested too deeply, has too many
+            values, or has aliases that repeat too much.
     """
     _check(text)
     return yaml.load(text, SafeLoader)  # noqa: S506 - a subclass of yaml.SafeLoader
@@ -83,17 +87,19 @@ def load_all(text: str | bytes) -> list[Any]:
     """Return the data of all documents of a YAML stream, without empty documents.
 
     Raises:
-        yaml.YAMLError: the text is not YAML, is nested too deeply, or has aliases that repeat too much.
+        yaml.YAMLError: the text is not YAML, is nested too deeply, has too many values, or has aliases that
+            repeat too much.
     """
     _check(text)
     return [document for document in yaml.load_all(text, SafeLoader) if document is not None]
 
 
 def _check(text: str | bytes) -> None:
-    """Look at a text that may be nested too deeply, or has aliases, before its data are made."""
+    """Look at a text that may be nested too deeply, is long, or has aliases, before its data are made."""
     known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
-    if known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known):
-        _check_depth(text)
+    may_be_deep = known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known)
+    if may_be_deep or len(known) > MOST_NODES // 2:  # `{a,a}` has no more than two for each character
+        _check_events(text, max(MOST_NODES, len(known) // 8))
     if "*" in known and _ANCHOR.search(known):
         limit = max(WRITTEN_OUT, 16 * len(text))
         sizes: dict[int, int] = {}
@@ -102,12 +108,16 @@ def _check(text: str | bytes) -> None:
             raise yaml.YAMLError(f"aliases stand for more than {limit} characters")
 
 
-def _check_depth(text: str | bytes) -> None:
-    depth = 0
+def _check_events(text: str | bytes, most_nodes: int) -> None:
+    """Refuse a text that is nested too deeply, or has more keys and values than these."""
+    depth = nodes = 0
     for event in yaml.parse(text, SafeLoader):
+        nodes += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
+        if nodes > most_nodes:
+            raise yaml.YAMLError(f"it has more than {most_nodes} keys and values")
 
 
 def _size(node: yaml.Node, limit: int, sizes: dict[int, int]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 
 from muster.objects import yaml_files
+from muster.simulator.apiserver import resource_definitions
 
 
 def a_bomb(levels: int, width: int = 9) -> str:
@@ -100,3 +102,42 @@ def test_what_json_cannot_hold_is_refused(text: str) -> None:
     """An API server would never have it."""
     with pytest.raises(yaml.YAMLError, match="JSON"):
         yaml_files.load(text)
+
+
+@pytest.mark.parametrize(
+    ("begin", "entry", "end"),
+    [
+        pytest.param("{", "a,", "}", id="keys without a value"),
+        pytest.param("[", "a,", "]", id="entries of a list"),
+        pytest.param("", "- a\n", "", id="entries in lines"),
+        pytest.param("", "--- a\n", "", id="documents"),
+    ],
+)
+def test_values_of_a_few_characters_each_are_counted(
+    begin: str, entry: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before data are made of them, which would take 400 bytes each."""
+    monkeypatch.setattr(yaml_files, "MOST_NODES", 10_000)
+    text = begin + entry * 40_000 + end
+    tracemalloc.start()
+    for given in (text, text.encode()):
+        with pytest.raises(yaml.YAMLError, match=r"more than \d+ keys and values"):
+            yaml_files.load_all(given)
+    assert tracemalloc.get_traced_memory()[1] < 2 * 1024 * 1024
+    tracemalloc.stop()
+
+
+def test_no_character_stands_for_more_than_two_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter texts than half of MOST_NODES are not counted."""
+    for text in ("{a,a,a}", "[{},{}]", "[a: b,a: b]", "[a: ,a: ]", "{[],[]}", "--- \n--- \n"):
+        events = yaml.parse(text, yaml_files.SafeLoader)
+        assert sum(isinstance(event, yaml.NodeEvent) for event in events) <= 2 * len(text)
+    monkeypatch.setattr(yaml_files, "MOST_NODES", 10)
+    assert yaml_files.load("[1,2]") == [1, 2]
+
+
+def test_manifests_have_few_values_for_their_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As short JSON too: a recording of thousands of Jobs can be read."""
+    monkeypatch.setattr(yaml_files, "MOST_NODES", 100)
+    definitions = json.dumps(resource_definitions(), separators=(",", ":"))
+    assert len(yaml_files.load(definitions)) == len(resource_definitions())
