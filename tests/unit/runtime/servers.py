@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,7 +104,8 @@ def behind_waitress(receiver: Receiver, cluster: Any) -> Iterator[Served]:
     try:
         yield Served(port, lambda: len(server.active_channels), server.bodies)
     finally:
-        server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
+        with suppress(OSError):  # the server may have closed all before it is woken for that
+            server.trigger.pull_trigger(lambda: wasyncore.close_all(server._map))
         thread.join(10)
         server.task_dispatcher.shutdown()
 
