@@ -7,20 +7,18 @@ implemented; any other field is refused, so that the result never differs from `
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import jsonpatch
 import yaml
-from jsonpointer import JsonPointerException
 from pydantic import BaseModel, Field, StrictStr, ValidationError
 
 from muster.files import EVENTING
 from muster.objects import yaml_files
 from muster.objects.faults import fault, path_of
+from muster.overlay_patches import Left, Operation, OverlayLimitError, PatchError, patched
 from muster.patterns import PatternError, has_match
 
 Manifest = dict[str, Any]
@@ -30,13 +28,6 @@ CLUSTER = EVENTING / "overlays" / "cluster"
 """The overlay that `muster run` and `kubectl apply -k` share."""
 
 _KUSTOMIZATION, _COMPONENT = "Kustomization", "Component"
-_DEEPEST = 10
-"""The most folders within one another; more include themselves."""
-_MOST_FOLDERS = 1000
-"""The most folders in all: ten that each name the next one ten times would be read ten billion times."""
-_MOST_CHARACTERS = 2**21
-"""The most characters of an object, as JSON, after each operation of a patch, which may double it: etcd takes
-1.5 MiB."""
 _CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
 """Kinds that get no namespace. Admission policies do get one, as from kustomize."""
 
@@ -113,11 +104,14 @@ def load(folder: Path = CLUSTER) -> list[Manifest]:
             implemented; or folders include too many.
         OSError: a file cannot be read.
     """
-    return _accumulated([], folder, 0, iter(range(_MOST_FOLDERS)))
+    try:
+        return _accumulated([], folder, 0, Left())
+    except OverlayLimitError as error:
+        raise UnsupportedManifestError(f"{folder}: {error}") from None
 
 
 def _accumulated(
-    objects: list[Manifest], folder: Path, depth: int, left: Iterator[int], *, kind: str = ""
+    objects: list[Manifest], folder: Path, depth: int, left: Left, *, kind: str = ""
 ) -> list[Manifest]:
     """Return the objects before a folder and those of it, as the fields of its kustomization leave them.
 
@@ -125,13 +119,10 @@ def _accumulated(
         objects: those before, which a component changes too.
         folder: the folder.
         depth: the number of folders that include it.
-        left: has an item for each folder that may still be read.
+        left: what may still be done.
         kind: the kind that the kustomization must have; "" for any.
     """
-    if depth > _DEEPEST or next(left, None) is None:
-        raise UnsupportedManifestError(
-            f"{folder}: more than {_DEEPEST} folders include one another, or more than {_MOST_FOLDERS} in all"
-        )
+    left.enter(depth)
     kustomization = _kustomization(folder)
     found = kustomization.get("kind") or _KUSTOMIZATION
     if kind and found != kind:
@@ -141,7 +132,7 @@ def _accumulated(
     for component in kustomization.get("components") or []:
         inner = (folder / component).resolve()
         objects = _accumulated(objects, inner, depth + 1, left, kind=_COMPONENT)
-    return _customize(objects, folder, kustomization)
+    return _customize(objects, folder, kustomization, left)
 
 
 def load_beside_muster(folder: Path = CLUSTER) -> list[Manifest]:
@@ -223,17 +214,22 @@ def _parsed(text: str) -> list[Any]:
     return yaml_files.load_all(text)
 
 
-def _customize(objects: list[Manifest], folder: Path, kustomization: dict[str, Any]) -> list[Manifest]:
+def _customize(
+    objects: list[Manifest], folder: Path, kustomization: dict[str, Any], left: Left
+) -> list[Manifest]:
     """Apply the fields of a kustomization to objects, in the order in which kustomize does."""
     for patch in kustomization.get("patches") or []:
+        left.take(len(objects))
         try:
-            objects = _apply_patch(objects, patch, folder)
-        except (jsonpatch.JsonPatchException, JsonPointerException, PatternError, yaml.YAMLError) as error:
+            objects = _apply_patch(objects, patch, folder, left)
+        except (PatchError, PatternError, yaml.YAMLError) as error:
             raise UnsupportedManifestError(f"{folder}/kustomization.yaml: patches: {error}") from None
     if namespace := kustomization.get("namespace"):
+        left.take(len(objects))
         objects = _set_namespace(objects, namespace)
     for image in kustomization.get("images") or []:
-        objects = [_set_image(manifest, image, folder) for manifest in objects]
+        left.take(len(objects))
+        objects = [_set_image(manifest, image, folder, left) for manifest in objects]
     return objects
 
 
@@ -242,23 +238,23 @@ def of_kind(objects: Iterable[Manifest], kind: str) -> list[Manifest]:
     return [manifest for manifest in objects if manifest["kind"] == kind]
 
 
-def _resources(
-    folder: Path, kustomization: dict[str, Any], depth: int, left: Iterator[int]
-) -> list[Manifest]:
+def _resources(folder: Path, kustomization: dict[str, Any], depth: int, left: Left) -> list[Manifest]:
     entries = kustomization.get("resources") or []
     return [manifest for entry in entries for manifest in _resource(folder / entry, depth, left)]
 
 
-def _resource(path: Path, depth: int, left: Iterator[int]) -> list[Manifest]:
+def _resource(path: Path, depth: int, left: Left) -> list[Manifest]:
     if path.is_dir():
         return _accumulated([], path.resolve(), depth + 1, left, kind=_KUSTOMIZATION)
+    if path.is_file():
+        left.take(1, path.stat().st_size)
     documents = _documents(path)
     for manifest in documents:
         _check(_Object, manifest, str(path))
     return documents
 
 
-def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -> list[Manifest]:
+def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path, left: Left) -> list[Manifest]:
     operations: Any = yaml_files.load(patch["patch"]) if "patch" in patch else None
     target = patch.get("target") or {}
     deletes = isinstance(operations, dict) and operations.get("$patch") == "delete"
@@ -270,26 +266,22 @@ def _apply_patch(objects: list[Manifest], patch: dict[str, Any], folder: Path) -
     if deletes:
         return [manifest for manifest in objects if not _is_target(manifest, target)]
     place = f"{folder}/kustomization.yaml: patches"
+    read = [Operation.of(operation) for operation in operations]
     return [
-        _patched(manifest, operations, place) if _is_target(manifest, target) else manifest
+        _patched(manifest, read, left, place) if _is_target(manifest, target) else manifest
         for manifest in objects
     ]
 
 
-def _patched(manifest: Manifest, operations: list[Any], place: str) -> Manifest:
-    """Return an object after the operations of a patch.
+def _patched(manifest: Manifest, operations: list[Operation], left: Left, place: str) -> Manifest:
+    """Return a copy of an object after the operations of a patch.
 
     Raises:
-        UnsupportedManifestError: they leave an object that is too large, or none.
+        UnsupportedManifestError: they leave no object.
     """
-    for operation in operations:
-        manifest = jsonpatch.apply_patch(manifest, [operation])
-        if len(json.dumps(manifest)) > _MOST_CHARACTERS:
-            raise UnsupportedManifestError(
-                f"{place}: make an object of more than {_MOST_CHARACTERS} characters"
-            )
-    _check(_Object, manifest, place)
-    return manifest
+    changed: Manifest = patched(manifest, operations, left)
+    _check(_Object, changed, place)
+    return changed
 
 
 def _is_target(manifest: Manifest, target: dict[str, str]) -> bool:
@@ -315,7 +307,7 @@ def _set_namespace(objects: list[Manifest], namespace: str) -> list[Manifest]:
     return changed
 
 
-def _set_image(manifest: Manifest, image: dict[str, str], folder: Path) -> Manifest:
+def _set_image(manifest: Manifest, image: dict[str, str], folder: Path, left: Left) -> Manifest:
     """Return the object with an image renamed in the containers of its pod template.
 
     Raises:
@@ -323,15 +315,13 @@ def _set_image(manifest: Manifest, image: dict[str, str], folder: Path) -> Manif
     """
     spec = manifest.get("spec", {})
     _check(_Spec, spec, f"{folder}/kustomization.yaml: images: {manifest['metadata']['name']}: spec")
-    containers = ((spec.get("template") or {}).get("spec") or {}).get("containers") or []
-    operations = [
-        {
-            "op": "replace",
-            "path": f"/spec/template/spec/containers/{number}/image",
-            "value": f"{image['newName']}:{image['newTag']}",
-        }
-        for number, container in enumerate(containers)
-        if container.get("image") == image["name"]
-    ]
-    patched: Manifest = jsonpatch.apply_patch(manifest, operations)
-    return patched
+    template = spec.get("template") or {}
+    pod_spec = template.get("spec") or {}
+    containers = pod_spec.get("containers") or []
+    left.take(len(containers))
+    if all(container.get("image") != image["name"] for container in containers):
+        return manifest
+    renamed = {"image": f"{image['newName']}:{image['newTag']}"}
+    changed = [one | renamed if one.get("image") == image["name"] else one for one in containers]
+    template = {**template, "spec": {**pod_spec, "containers": changed}}
+    return {**manifest, "spec": {**spec, "template": template}}

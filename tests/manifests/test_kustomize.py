@@ -167,6 +167,68 @@ def test_operations_that_double_a_field_are_refused(tmp_path: Path) -> None:
     assert most < 50_000_000
 
 
+TEST = "{op: test, path: /kind, value: Job}"
+COPY = "{op: copy, from: /spec, path: /copy}"
+
+
+def test_an_object_is_copied_once_for_all_operations(tmp_path: Path) -> None:
+    """Two thousand operations on an object of 90 KB."""
+    spec = "{a: [" + "[]," * 30_000 + "]}"
+    (tmp_path / "job.yaml").write_text("{kind: Job, metadata: {name: a}, spec: " + spec + "}")
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(patched(",".join([TEST] * 2000))))
+    with cpu.at_most(8):
+        assert len(load(tmp_path)[0]["spec"]["a"]) == 30_000
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(patched(",".join([TEST] * 2000)), id="operations on many objects"),
+        pytest.param({"patches": patched("")["patches"] * 2000}, id="patches of many objects"),
+        pytest.param({"images": [IMAGE] * 2000}, id="images of many objects"),
+        pytest.param({"resources": ["job.yaml"] * 2000}, id="a file that is named often"),
+    ],
+)
+def test_work_for_each_of_many_objects_is_limited(fields: dict[str, Any], tmp_path: Path) -> None:
+    """An overlay of some 100 KB would take minutes."""
+    (tmp_path / "job.yaml").write_text("---\n{kind: Job, metadata: {name: a}}\n" * 400)
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"resources": ["job.yaml"], **fields}))
+    with cpu.at_most(8), pytest.raises(UnsupportedManifestError, match="more than 50000 steps of work"):
+        load(tmp_path)
+
+
+def test_copies_that_replace_one_another_count_each(tmp_path: Path) -> None:
+    """The object stays small, but a copy of a megabyte takes a second."""
+    (tmp_path / "job.yaml").write_text("{kind: Job, metadata: {name: a}, spec: {a: " + "a" * 200_000 + "}}")
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(patched(",".join([COPY] * 12))))
+    with pytest.raises(UnsupportedManifestError, match="characters"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("number_of_operations", [2, 12])
+def test_an_object_that_operations_nest_deeply_is_refused(number_of_operations: int, tmp_path: Path) -> None:
+    """Each adds ninety levels."""
+    value = "{a: " * 90 + "1" + "}" * 90
+    operations = [
+        f"{{op: add, path: /metadata{'/a' * (90 * number + 1)}, value: {value}}}"
+        for number in range(number_of_operations)
+    ]
+    (tmp_path / "job.yaml").write_text("{kind: Job, metadata: {name: a}}")
+    nested = patched(",".join(operations))
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(nested))
+    with pytest.raises(UnsupportedManifestError, match="nested"):
+        load(tmp_path)
+
+
+def test_a_patch_changes_one_place_of_an_alias(tmp_path: Path) -> None:
+    """An alias is written out, as by kubectl."""
+    (tmp_path / "job.yaml").write_text("{kind: Job, metadata: {name: a}, spec: {a: &a {b: 1}, c: *a}}")
+    (tmp_path / "kustomization.yaml").write_text(
+        yaml.safe_dump(patched("{op: replace, path: /spec/a/b, value: 2}"))
+    )
+    assert load(tmp_path)[0]["spec"] == {"a": {"b": 2}, "c": {"b": 1}}
+
+
 def _written(folder: Path, kind: str, **fields: Any) -> Path:
     """A folder with a kustomization, and with a Job that has the name of the folder."""
     folder.mkdir()
