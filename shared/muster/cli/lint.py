@@ -35,7 +35,7 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
     """
     files = _files(targets)
     with step_shown("checking") as show:
-        result = lint(files, namespace, progress=lambda number: show(f"job {number}"))
+        result = lint(files, namespace, progress=show)
     printer = _PRINTERS.get(output)
     if printer is None:
         echo_data([{**asdict(fault), "severity": str(fault.severity)} for fault in result.faults], output)

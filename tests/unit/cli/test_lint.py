@@ -198,3 +198,16 @@ def test_a_missing_path_is_reported(muster: Muster, tmp_path: Path, wording: Wor
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     wording(without_folder(line, tmp_path))
+
+
+def test_only_the_last_config_map_of_the_administrator_counts(muster: Muster, tmp_path: Path) -> None:
+    """As on a cluster, where one replaces the other; thousands would be parsed for each policy."""
+    objects = [
+        a_config_map("muster-system", locked="{onFailure: Basic}"),
+        a_config_map("muster-system", locked="{onFailure: Hold}"),
+        b.a_job(a_policy("workload: {onFailure: Basic}")),
+    ]
+    file = tmp_path / "all.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    (fault,) = json.loads(muster("lint", str(file), "-o", "json").stdout)
+    assert_names(fault["message"], "Hold")

@@ -57,14 +57,14 @@ def lint(
     files: Mapping[Path, bool],
     namespace: str = DEFAULT_NAMESPACE,
     *,
-    progress: Callable[[int], object] = lambda _number: None,
+    progress: Callable[[str], object] = lambda _step: None,
 ) -> LintResult:
     """Check the objects of files as if all were applied together; of several with one name the last counts.
 
     Args:
         files: the files, and whether each was found in a folder, where YAML that is no object is skipped.
         namespace: of objects without one.
-        progress: called with the number of owners checked so far.
+        progress: called with each step, `object 7` or `job 7`.
     """
     result = LintResult()
     entries: list[LocatedObject] = []
@@ -76,10 +76,11 @@ def lint(
                 Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error))
             )
     entries = [entry for entry in entries if _can_be_read(entry, result)]
-    locks = [source for entry in entries for source in administrators_locks(entry.body)]
-    for entry in entries:
-        result.faults += [_fault(entry, found) for found in _in_object(entry.body, locks, result)]
     latest = {_key(entry.body): entry for entry in entries}
+    locks = [source for entry in latest.values() for source in administrators_locks(entry.body)]
+    for number, entry in enumerate(entries, start=1):
+        progress(f"object {number}")
+        result.faults += [_fault(entry, found) for found in _in_object(entry.body, locks, result)]
     assumed = assume_cluster([entry.body for entry in latest.values()], namespace=namespace)
     for body, found in _in_owners(assumed, result, progress):
         result.faults.append(_fault(latest[_key(body)], found))
@@ -119,7 +120,7 @@ def _in_object(body: Object, locks: Sequence[PolicySource], result: LintResult) 
 
 
 def _in_owners(
-    assumed: AssumedObjects, result: LintResult, progress: Callable[[int], object]
+    assumed: AssumedObjects, result: LintResult, progress: Callable[[str], object]
 ) -> Iterator[tuple[Object, Found]]:
     """Yield the faults of owners: why their groups cannot be made, or could never be placed."""
     for body, error in assumed.faults:
@@ -133,7 +134,7 @@ def _in_owners(
         result.owners += 1
         for found in _in_owner(cluster, KubernetesObject.read(owner).ref):
             yield written, found
-        progress(result.owners)
+        progress(f"job {result.owners}")
 
 
 def _in_owner(cluster: DryRunCluster, ref: ObjectRef) -> Iterator[Found]:
