@@ -9,7 +9,7 @@ from muster.events.model import Happened, ResourceEvent
 from muster.events.parse import UnreadableEvent, parse
 from muster.policy.owners import kind_of
 from muster.replay.recorded_requests import RecordedRequest
-from muster.replay.snapshots import RecordedObjects
+from muster.replay.snapshots import Object, RecordedObjects
 
 Named = tuple[str, str, str]
 """Kind, namespace and name of an object."""
@@ -47,7 +47,12 @@ def first_with(objects: Iterable[Named], snapshots: Sequence[RecordedObjects]) -
     It is the earliest at which the functions can act on the events: later ones have their groups already.
     """
     wanted = set(objects)
-    ranked = [(len(wanted & _objects_in(snapshot)), _has_pod(snapshot), snapshot) for snapshot in snapshots]
+    shared = snapshots[0].shared
+    in_all, pod_in_all = wanted & _names(shared), _has_pod(shared)
+    ranked = [
+        (len(in_all | wanted & _names(snapshot.own)), pod_in_all or _has_pod(snapshot.own), snapshot)
+        for snapshot in snapshots
+    ]
     most = max(count for count, _, _ in ranked)
     candidates = [(has_pod, snapshot) for count, has_pod, snapshot in ranked if count == most]
     return next((snapshot for has_pod, snapshot in candidates if has_pod), candidates[0][1])
@@ -57,14 +62,14 @@ def missing_objects(
     objects: Mapping[Named, int], chosen: RecordedObjects, snapshots: Sequence[RecordedObjects]
 ) -> Iterator[str]:
     """Yield a line for each object that a snapshot lacks, with the first moment that has it."""
-    present = _objects_in(chosen)
+    present = _names(chosen.objects)
     lacking = [named for named in objects if named not in present]
     place = f"moment {chosen.checkpoint!r}" if chosen.checkpoint else "--objects"
     for named in lacking[:SHOWN]:
         kind, namespace, name = named
         count = objects[named]
         about = f"{count} event names" if count == 1 else f"{count} events name"
-        elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _objects_in(snapshot)]
+        elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.own)]
         advice = f"; --moment {_quoted(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
         yield f"{place} lacks {kind} {namespace}/{name}, which {about}{advice}"
     if len(lacking) > SHOWN:
@@ -75,12 +80,11 @@ def _quoted(checkpoint: str) -> str:
     return f"{checkpoint!r}" if " " in checkpoint else checkpoint
 
 
-def _objects_in(snapshot: RecordedObjects) -> set[Named]:
+def _names(objects: Iterable[Object]) -> set[Named]:
     return {
-        (body["kind"], body["metadata"].get("namespace") or "", body["metadata"]["name"])
-        for body in snapshot.objects
+        (body["kind"], body["metadata"].get("namespace") or "", body["metadata"]["name"]) for body in objects
     }
 
 
-def _has_pod(snapshot: RecordedObjects) -> bool:
-    return any(body["kind"] == "Pod" for body in snapshot.objects)
+def _has_pod(objects: Iterable[Object]) -> bool:
+    return any(body["kind"] == "Pod" for body in objects)

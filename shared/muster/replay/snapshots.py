@@ -6,7 +6,8 @@ A List with the field `moment` is a checkpoint, as `muster.replay.recording.chec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,18 @@ class RecordedObjects:
 
     Attributes:
         checkpoint: its name in the recording; "" if the files have no checkpoints.
-        objects: in the order of the files; of several with the same kind and name only the last.
+        own: the objects of this checkpoint alone, in the order of the files.
+        shared: the objects of all checkpoints; the same list for each of them.
     """
 
     checkpoint: str
-    objects: Objects
+    own: Objects
+    shared: Objects = field(default_factory=list)
+
+    @cached_property
+    def objects(self) -> Objects:
+        """All objects; of several with the same kind and name only the last."""
+        return _latest([*self.shared, *self.own])
 
 
 @dataclass(frozen=True)
@@ -61,8 +69,8 @@ def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
             objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
             objects.extend(_objects(location, document))
     if not checkpoints:
-        return [RecordedObjects("", _latest(always))]
-    return [RecordedObjects(name, _latest([*always, *objects])) for name, objects in checkpoints.items()]
+        return [RecordedObjects("", always)]
+    return [RecordedObjects(name, objects, always) for name, objects in checkpoints.items()]
 
 
 def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
@@ -142,8 +150,8 @@ def _with_kind(entry: Any, collection: Mapping[str, Any]) -> Any:
 
 def _checked(location: str, body: Object) -> Object:
     """Return an object, its metadata without nulls, which the API server does not store either."""
-    for field in ("apiVersion", "kind"):
-        _require_string(location, field, body.get(field))
+    for name in ("apiVersion", "kind"):
+        _require_string(location, name, body.get(name))
     metadata = body.get("metadata")
     if not isinstance(metadata, dict):
         raise BadFileError(f"{location}: metadata", "is missing" if metadata is None else "must be an object")

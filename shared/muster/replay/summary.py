@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from muster.policy.group_labels import GATE
@@ -14,6 +15,9 @@ from muster.replay.snapshots import Object
 OWNER_KINDS = kind_names()
 MUSTER_CONDITIONS = (READY, SCHEDULED)
 
+_Group = tuple[str, str]
+"""Namespace and name of a PodGroup."""
+
 Summary = dict[str, Any]
 """A summary as plain data, in the shape that `muster replay --output yaml` prints."""
 
@@ -21,9 +25,13 @@ Summary = dict[str, Any]
 def summarize(objects: Iterable[Object]) -> Summary:
     """Return the summary of a cluster, sorted by namespace and name."""
     ordered = sorted(objects, key=_sort_key)
+    pods: defaultdict[_Group, list[Object]] = defaultdict(list)
+    for body in ordered:
+        if body["kind"] == "Pod":
+            pods[body["metadata"].get("namespace", ""), group_of(body)].append(body)
     return {
         "workloads": [_workload(body) for body in ordered if body["kind"] == "Workload"],
-        "podGroups": [_pod_group(body, ordered) for body in ordered if body["kind"] == "PodGroup"],
+        "podGroups": [_pod_group(body, pods) for body in ordered if body["kind"] == "PodGroup"],
         "owners": [
             _owner(body) for body in ordered if body["kind"] in OWNER_KINDS and muster_conditions(body)
         ],
@@ -33,7 +41,9 @@ def summarize(objects: Iterable[Object]) -> Summary:
 def muster_conditions(owner: Object) -> list[Object]:
     """Return the conditions that Muster wrote on an owner, without the prefix they have on a Job."""
     conditions = (owner.get("status") or {}).get("conditions") or []
-    unprefixed = [{**entry, "type": entry["type"].removeprefix(CONDITION_PREFIX)} for entry in conditions]
+    unprefixed = [
+        {**entry, "type": str(entry.get("type")).removeprefix(CONDITION_PREFIX)} for entry in conditions
+    ]
     return [condition for condition in unprefixed if condition["type"] in MUSTER_CONDITIONS]
 
 
@@ -90,9 +100,9 @@ def _workload(workload: Object) -> Summary:
     }
 
 
-def _pod_group(group: Object, objects: Sequence[Object]) -> Summary:
+def _pod_group(group: Object, pods_of: Mapping[_Group, list[Object]]) -> Summary:
     metadata = group["metadata"]
-    pods = [body for body in objects if body["kind"] == "Pod" and _is_member(body, metadata)]
+    pods = pods_of.get((metadata.get("namespace", ""), metadata["name"]), [])
     return {
         "namespace": metadata.get("namespace", ""),
         "name": metadata["name"],
@@ -104,10 +114,6 @@ def _pod_group(group: Object, objects: Sequence[Object]) -> Summary:
             "bound": sum(bool(pod["spec"].get("nodeName")) for pod in pods),
         },
     }
-
-
-def _is_member(pod: Object, group: Mapping[str, Any]) -> bool:
-    return (group_of(pod), pod["metadata"].get("namespace")) == (group["name"], group.get("namespace"))
 
 
 def _owner(owner: Object) -> Summary:

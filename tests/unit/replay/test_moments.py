@@ -90,3 +90,25 @@ def test_files_without_moments_have_none_to_suggest(wording: Wording) -> None:
     """The line says what the files lack."""
     (line,) = missing_objects({JOB: 1}, RecordedObjects("", []), [RecordedObjects("", [])])
     wording(line)
+
+
+def test_objects_outside_of_moments_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of moments beside thousands of such objects would take minutes."""
+    shared = [b.a_job(), POD]
+    moments = [RecordedObjects(str(number), [], shared) for number in range(100)]
+    copied: list[int] = []
+
+    def latest(objects: list[Any]) -> list[Any]:
+        copied.append(len(objects))
+        return objects
+
+    monkeypatch.setattr("muster.replay.snapshots._latest", latest)
+    assert first_with([JOB], moments) is moments[0]
+    assert list(missing_objects({JOB: 1}, moments[0], moments)) == []
+    assert copied == [2]
+
+
+def test_the_objects_of_a_moment_come_after_the_shared_ones() -> None:
+    """Of several with one name the last counts."""
+    old, new = b.a_job(), b.a_job(b.labelled({"a": "b"}))
+    assert RecordedObjects("start", [new], [old, OTHER]).objects == [new, OTHER]

@@ -1,0 +1,26 @@
+"""The summary that `muster replay` prints of a cluster."""
+
+from __future__ import annotations
+
+from muster.replay.summary import muster_conditions, summarize
+from tests.support import builders as b
+from tests.support import cpu
+
+
+def test_the_pods_of_each_group_are_counted() -> None:
+    """Those of its namespace that name it; thousands of groups take no longer for each."""
+    job = b.a_job(pods=2)
+    pods = [b.a_pod(job, 0, b.bound), b.a_pod(job, 1)]
+    group = b.a_pod_group(b.a_pod(job, 0)["spec"]["schedulingGroup"]["podGroupName"])
+    elsewhere = {**group, "metadata": {**group["metadata"], "namespace": "team-b"}}
+    many = [b.a_pod_group(f"other-{number}") for number in range(2000)]
+    with cpu.at_most(2):
+        summary = summarize([*pods * 1000, group, elsewhere, *many])
+    totals = {(one["namespace"], one["name"]): one["pods"]["total"] for one in summary["podGroups"]}
+    assert totals["team-a", group["metadata"]["name"]] == 2000
+    assert totals["team-b", group["metadata"]["name"]] == 0
+
+
+def test_a_condition_without_a_type_is_none_of_musters() -> None:
+    """A file may have any value there."""
+    assert muster_conditions({"status": {"conditions": [{"status": "True"}, {"type": None}]}}) == []
