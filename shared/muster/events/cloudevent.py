@@ -206,7 +206,7 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
 
 
 def _json(body: bytes, path: str, limits: EventLimits) -> Any:
-    if _has_more_values(body, limits.values):
+    if has_more_values(body, limits.values):
         raise UnreadableEvent(
             f"has more than {limits.values} JSON values (MUSTER_BODY_LIMIT_VALUES)",
             path,
@@ -244,7 +244,7 @@ def _children(value: Any) -> Collection[Any]:
     return value if isinstance(value, list) else ()
 
 
-def _has_more_values(text: bytes, limit: int) -> bool:
+def has_more_values(text: bytes, limit: int) -> bool:
     """Whether a JSON text has more values than the limit, without parsing it.
 
     Values are counted by the characters before them, outside of strings. Of valid JSON at most two strings

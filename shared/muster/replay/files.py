@@ -12,12 +12,17 @@ from typing import Any
 
 import yaml
 
+from muster.events.cloudevent import has_more_values
 from muster.objects import yaml_files
 
 _GZIP = 16 + zlib.MAX_WBITS
 
-MOST_BYTES = 512 * 1024 * 1024
-"""The most that is read of a file, or of what it unpacks to: a hundred thousand Jobs. 10 MB may be 10 GB."""
+MOST_BYTES = 256 * 1024 * 1024
+"""The most that is read of a file, or of what it unpacks to: fifty thousand Jobs. 10 MB may be 10 GB."""
+
+MOST_VALUES = 500_000
+"""The most JSON values of a line or a document, unless it has eight characters for each. `[],` has one for
+three characters, and each takes up to 300 bytes of memory; an event of a pod has some hundred values."""
 
 PRIVATE = 0o600
 """The mode of files that contain objects of a cluster, or what gives access to one."""
@@ -46,10 +51,10 @@ def read_text(path: Path) -> str:
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
             raise BadFileError(str(path), f"has more than {MOST_BYTES} bytes")
-        return text.decode()
+        return content.decode()
     except UnicodeDecodeError as error:
         raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
@@ -83,16 +88,28 @@ def json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """Yield the location, `events.jsonl:3`, and the value of each line of a JSON Lines file.
 
     Raises:
-        BadFileError: a line is not JSON.
+        BadFileError: a line is not JSON, or has too many values.
     """
     # Not str.splitlines, which also splits at U+2028 and others that a JSON string may contain.
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             location = f"{path}:{number}"
             try:
-                yield location, json.loads(line)
+                yield location, json_value(line)
             except (ValueError, RecursionError) as error:
                 raise BadFileError(location, f"is not JSON: {error}") from None
+
+
+def json_value(text: str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        ValueError: the text is not JSON, or has more than MOST_VALUES values.
+    """
+    most = max(MOST_VALUES, len(text) // 8)
+    if has_more_values(text.encode(errors="replace"), most):
+        raise ValueError(f"it has more than {most} values")
+    return json.loads(text)
 
 
 class AppendedFile:

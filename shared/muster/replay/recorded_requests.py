@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from muster.replay.files import BadFileError, format_suffix, json_lines, read_text, yaml_documents
+from muster.replay.files import BadFileError, format_suffix, json_lines, json_value, read_text, yaml_documents
 
 STRUCTURED = "application/cloudevents+json"
 _REQUEST_FIELDS = {"headers", "body"}
@@ -67,7 +67,7 @@ def _documents(path: Path, text: str) -> Iterator[tuple[str, Any]]:
         yield from json_lines(path, text)
         return
     try:
-        yield str(path), json.loads(text)
+        yield str(path), json_value(text)
     except (ValueError, RecursionError) as error:
         lines = [line for line in text.split("\n") if line.strip()]
         if len(lines) > 1 and all(line.startswith("{") for line in lines):

@@ -38,3 +38,17 @@ def test_no_symbolic_link_is_overwritten(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic links"):
         files.AppendedFile(link, overwrite=True)
     assert victim.read_text() == "mine"
+
+
+@pytest.mark.parametrize("text", ["[" + "[]," * 600_000 + "[]]", "{" * 600_000])
+def test_a_line_of_too_many_values_is_refused_before_it_is_parsed(text: str) -> None:
+    """Each value takes up to 300 bytes of memory: a packed file of some kilobytes would take gigabytes."""
+    with pytest.raises(files.BadFileError, match=r"^events.jsonl:1: is not JSON: it has more than 500000"):
+        list(files.json_lines(Path("events.jsonl"), text))
+
+
+def test_characters_of_strings_are_no_values() -> None:
+    """An annotation may have a list of indexes."""
+    text = '{"annotations": "' + "1,[{" * 300_000 + '"}'
+    ((_, value),) = files.json_lines(Path("events.jsonl"), text)
+    assert value["annotations"].count("{") == 300_000
