@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from muster.cli.output import echo
+from muster.objects.text import cut_to
 
 COMMANDS = {
     "apiserver": "Serve the embedded API server alone.",
@@ -37,6 +38,9 @@ BUG = 70
 
 PIPE_CLOSED = 141
 """The exit status when the reader of the output, such as `head`, has gone: 128 + SIGPIPE."""
+
+BAD_FILE = 2
+"""The exit status for a file that cannot be opened, as for all bad input."""
 
 TRACEBACK = "MUSTER_TRACEBACK"
 """The environment variable with which the stack trace of a bug is printed."""
@@ -78,6 +82,13 @@ class _Subcommands(click.Group):
             sys.exit(PIPE_CLOSED)
         except ModuleNotFoundError:  # the entry point says what to install
             raise
+        except OSError as error:
+            if not isinstance(error.filename, str):
+                _report_bug(error)
+                sys.exit(BUG)
+            # A file that was typed, with a name that is too long, or in a folder of others.
+            echo(f"muster: {cut_to(error.filename, 400)}: {error.strerror}", err=True)
+            sys.exit(BAD_FILE)
         except Exception as error:  # noqa: BLE001 - a person gets one line, also of a bug
             _report_bug(error)
             sys.exit(BUG)

@@ -157,9 +157,9 @@ def load_installed(path: Path) -> list[Manifest]:
     Raises:
         BadInput: as `load_overlay`; the file cannot be read, is not YAML, or has no Broker.
     """
-    if path.is_dir():
-        return load_overlay(path)
     with errors_as_bad_input():
+        if path.is_dir():
+            return load_overlay(path)
         file = Path("/dev/stdin") if str(path) == "-" else path
         objects = yaml_documents(file, read_text(file))
     for manifest in objects:

@@ -55,10 +55,18 @@ class KubeconfigOptions:
         default = [Path.home() / ".kube" / "config"]
         paths = [self.kubeconfig] if self.kubeconfig is not None else listed or default
         try:
-            return read_kubeconfig([path.expanduser() for path in paths], self.context)
+            return read_kubeconfig([_expanded(path) for path in paths], self.context)
         except BadKubeconfigError as error:
             hint = "" if self.kubeconfig or any(map(Path.exists, paths)) else _HINT
             raise BadInput(f"{error}{hint}") from None
+
+
+def _expanded(path: Path) -> Path:
+    """Return a path with the home folder in place of `~`; as it is if there is no such user."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 @dataclass(frozen=True)

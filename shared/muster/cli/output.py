@@ -28,6 +28,11 @@ def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     click.echo(lines, err=err, nl=nl)  # noqa: TID251 - the one place that prints
 
 
+def echo_line(text: str, *, err: bool = False) -> None:
+    """Print one line; line breaks in it, such as those of a name, are escaped as well."""
+    click.echo(printable(text), err=err)  # noqa: TID251 - as in `echo`
+
+
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the option -o with these formats; the first is the default."""
     return click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -169,6 +170,11 @@ class HttpSink:
     def record(self, recorder: EventRecorder) -> Iterator[str]:
         """Record the events that are sent to the address."""
         host = f"[{self.host}]" if ":" in self.host else self.host
+        try:
+            socket.getaddrinfo(self.host, self.port)
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or "is no name of a host"
+            raise BadInput(f"--listen {host}:{self.port}: {reason}") from None
         try:
             server = WsgiServer(
                 sink_app(recorder.take), "sink", self.host, self.port, max_request_body_size=BODY_LIMIT

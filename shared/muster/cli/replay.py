@@ -20,7 +20,7 @@ from muster.cli.arguments import (
     keep_to_this_machine,
     stop_signals,
 )
-from muster.cli.output import CommandError, echo, echo_data, output_option, progress
+from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress
 from muster.cli.overlays import overlay_option
 from muster.replay.activity import Activity
 from muster.replay.moments import first_with, missing_objects, objects_of_events
@@ -215,7 +215,7 @@ def _snapshots(
         choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
     ]
     for line in missing_objects(owners, chosen[-1], snapshots) if paths else ():
-        echo(f"muster: {line}", err=True)
+        echo_line(f"muster: {line}", err=True)
     return [without_groups(snapshot) for snapshot in chosen] if drop_groups else chosen
 
 
@@ -242,10 +242,10 @@ def _print(result: ReplayResult, summary: Summary, events: int) -> None:
     acted = [activity for activity in result.activities if activity.acted]
     echo(f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:")
     for activity in acted:
-        echo(f"  {_activity_line(activity)}")
+        echo_line(f"  {_activity_line(activity)}")
     echo("")
     for line in as_lines(summary):
-        echo(line)
+        echo_line(line)
 
 
 def _activity_line(activity: Activity) -> str:
@@ -257,7 +257,7 @@ def _activity_line(activity: Activity) -> str:
 def _report_dead_letters(result: ReplayResult) -> None:
     """Print each event that could not be delivered; exit with 1 if there was any."""
     for event in result.dead_letters:
-        echo(
+        echo_line(
             f"muster: event {event['id']} ({event['type']} {event['subject']}) could not be delivered: "
             f"HTTP {event['knativeerrorcode']}",
             err=True,
@@ -293,10 +293,10 @@ def _send(
         BadInput: the URL is invalid, or of another machine without --beyond-this-machine.
         SystemExit: with 1, an event was refused.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    host = _host_of(url)
+    if host is None:
         raise BadInput(f"--to: {url!r} is not a URL of a function or broker")
-    keep_to_this_machine("--to", parts.hostname, "functions write when they get an event", beyond=beyond)
+    keep_to_this_machine("--to", host, "functions write when they get an event", beyond=beyond)
     content_mode = ContentMode(mode or ContentMode.BINARY)
     events = [outgoing(request, content_mode) for request in stream[:count]]
     sent: list[SentEvent] = []
@@ -306,10 +306,19 @@ def _send(
         target = HttpTarget(url, redirected=False)
         for event in resend(events, target, Pace(speed or 0.0, seconds), stop):
             sent.append(event)
-            echo(f"{len(sent):>4} {_answer_line(event)}")
+            echo_line(f"{len(sent):>4} {_answer_line(event)}")
     _print_answers(sent, len(stream), monotonic() - began)
     if not all(event.delivered for event in sent):
         raise SystemExit(1)
+
+
+def _host_of(url: str) -> str | None:
+    """Return the host of an HTTP URL; None if it is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return parts.hostname if parts.scheme in {"http", "https"} else None
 
 
 def _answer_line(sent: SentEvent) -> str:
@@ -324,6 +333,6 @@ def _print_answers(sent: Sequence[SentEvent], total: int, seconds: float) -> Non
     counts = f"{delivered} accepted, {len(sent) - delivered} refused"
     echo(f"{len(sent)} of {total} events sent in {seconds:.1f} s: {counts}")
     for status, times in sorted(Counter(event.status for event in sent).items()):
-        echo(f"  {status or 'no answer'}: {times}")
+        echo_line(f"  {status or 'no answer'}: {times}")
     for reply, times in sorted(Counter(event.reply for event in sent if event.reply).items()):
-        echo(f"  {reply}: {times}")
+        echo_line(f"  {reply}: {times}")

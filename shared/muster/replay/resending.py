@@ -116,7 +116,8 @@ def resend(
     began = monotonic()
     end = began + (inf if pace.seconds is None else pace.seconds)
     for event, delay in zip(stream, send_times(stream, pace.speed), strict=True):
-        if stop.wait(max(0.0, min(began + delay, end) - monotonic())) or monotonic() >= end:
+        rest = max(0.0, min(began + delay, end) - monotonic())
+        if stop.wait(min(rest, threading.TIMEOUT_MAX)) or monotonic() >= end:
             return
         yield _send(event, target, min(ANSWER_SECONDS, end - monotonic()))
 

@@ -238,3 +238,17 @@ def test_the_moment_that_has_the_job_of_the_events_is_taken(
     (line,) = missed.stderr.splitlines()
     assert_names(line, "'start'", "Job team/sweep", "--moment end")
     wording(line)
+
+
+def test_line_breaks_of_names_make_no_lines(muster: Muster, filed: Filed) -> None:
+    """A recording of somebody else would tell of findings that there are not."""
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "a\nok  policies: all fine", "namespace": "team"},
+        "spec": {"schedulingPolicy": {"basic": {}}},
+    }
+    objects = filed("cluster.yaml", as_yaml(a_namespace(), a_job(), a_pod(), group))
+    result = muster("replay", filed("e.json", [an_event()]), "--objects", objects)
+    assert "ok  policies" in result.stdout
+    assert not any(line.startswith("ok") for line in result.stdout.splitlines())

@@ -203,3 +203,9 @@ def test_it_stops_on_request() -> None:
 def test_an_answer_is_about_its_event() -> None:
     """As the broker sees it."""
     assert isinstance(answered(Answer(202)).event, CloudEvent)
+
+
+def test_a_wait_of_years_is_no_error() -> None:
+    """At a low speed an event is due later than any thread can wait."""
+    stop = _StopsAfter(threading.TIMEOUT_MAX)
+    assert len(list(resend(ready(0, 60), _TimedFunction(Answer(202)), Pace(1e-300), stop))) == 1

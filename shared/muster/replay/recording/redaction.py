@@ -35,6 +35,9 @@ _LOGIN = re.compile(r'://[^/"\s]+@(?!sha256:)')
 Digests of images (`docker-pullable://nginx@sha256:...`) are none. The time is linear, since neither
 `://` nor the characters between can begin another match within this one.
 """
+_QUERY = re.compile(r'(://(?:[^\s"?:]|:(?!//))*+\?)[^\s"]+')
+"""The query of a URL, whose values may be tokens; in linear time, since `://` begins another URL."""
+
 _NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
 _COMMAND_LINES = frozenset({"command", "args"})
 
@@ -49,7 +52,7 @@ def without_secrets(value: Any) -> Any:
     if isinstance(value, list):
         return [without_secrets(entry) for entry in value]
     if isinstance(value, str):
-        return _LOGIN.sub(f"://{LEFT_OUT}@", value)
+        return _QUERY.sub(rf"\1{LEFT_OUT}", _LOGIN.sub(f"://{LEFT_OUT}@", value))
     if not isinstance(value, dict):
         return value
     removed = {"data", "stringData", "items"} if is_secret(value) else {"managedFields"}
