@@ -266,7 +266,7 @@ def test_an_object_whose_writes_never_end_keeps_no_round_open(seconds: float) ->
         return replace(DONE, reason=Reason.WRITE_LIMIT if inputs.name == "p0" else DONE.reason)
 
     step = a_step(responsible_for=responsible_for, plan=plan, observe=_read)
-    handler = a_handler(step, sweep_limit=5 if not seconds else 1000, deadline_seconds=0.2)
+    handler = a_handler(step, sweep_limit=5 if not seconds else 1000, deadline_seconds=0.5)
     for number in range(3):
         swept(handler, str(number))
     assert len(rounds) == 3
