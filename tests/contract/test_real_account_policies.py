@@ -12,7 +12,7 @@ from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import Release
 from tests.cluster.processes import until
-from tests.contract.accounts import ONE_SERVICE, POLICIES, account
+from tests.contract.accounts import ONE_SERVICE, POLICIES, account, applied
 from tests.contract.bodies import core, gated, job, jobs, pod_spec
 from tests.contract.case import Conversation
 from tests.contract.real import of_service_account
@@ -71,6 +71,21 @@ def test_a_large_pod(conversation: Conversation) -> None:
     }
     left = function.api.must("PATCH", path, remove, STRATEGIC_PATCH)
     assert len(left["spec"]["schedulingGates"]) == len(others)
+
+
+def test_a_pod_with_a_megabyte_of_managed_fields(conversation: Conversation) -> None:
+    """The bytes of what another manager has are counted within the limit on costs."""
+    path = core(conversation.namespace, "pods", "managed")
+    conversation.api.request("DELETE", path)
+    conversation.api.must("POST", core(conversation.namespace, "pods"), gated("managed", GATE))
+    fields: dict[str, Any] = {"f:status": {f"f:field-{number:06}": {} for number in range(50_000)}}
+    theirs = [applied("v1", "") | {"manager": "theirs", "fieldsV1": fields}]
+    conversation.api.must("PATCH", path, {"metadata": {"managedFields": theirs}}, MERGE_PATCH)
+    misuse = {"metadata": {"labels": {"a": "b"}}}
+    function = account(conversation, "patch-pods", "PATCH", path, misuse, MERGE_PATCH)
+    remove = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
+    left = function.api.must("PATCH", path, remove, STRATEGIC_PATCH)
+    assert "schedulingGates" not in left["spec"]
 
 
 def test_a_large_runtime(conversation: Conversation) -> None:

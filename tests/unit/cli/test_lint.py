@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
+from muster.operator.lint import lint
 from tests.conftest import Wording
 from tests.support import builders as b
 from tests.support.runtimes import a_runtime
@@ -211,3 +212,11 @@ def test_only_the_last_config_map_of_the_administrator_counts(muster: Muster, tm
     file.write_text(yaml.safe_dump_all(objects))
     (fault,) = json.loads(muster("lint", str(file), "-o", "json").stdout)
     assert_names(fault["message"], "Hold")
+
+
+def test_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
+    """So that a person sees that a long file is checked."""
+    file, steps = tmp_path / "all.yaml", list[str]()
+    file.write_text(yaml.safe_dump_all([a_config_map(policy="workload: {}"), b.a_job()]))
+    lint({file: False}, progress=steps.append)
+    assert steps == ["object 1", "object 2", "job 1"]

@@ -247,6 +247,7 @@ def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
     return result
 
 
+@lru_cache(maxsize=_KEPT_POLICIES)
 def parse_locked(text: str) -> LockedFields:
     """Return the locked fields in the YAML or JSON text of the key `locked`.
 
