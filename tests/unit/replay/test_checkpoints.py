@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import yaml
 
 from muster.cluster.client import Client
 from muster.kustomize import load, of_kind
+from muster.objects import yaml_files
 from muster.replay.files import AppendedFile
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.snapshots import Object, read_snapshots
@@ -87,6 +89,36 @@ def test_a_moment_has_the_objects_that_sources_watch_and_functions_read(
             "ConfigMap llama-runtime-snapshot",
         }
     )
+
+
+def test_a_moment_is_one_document_of_yaml(moments: CheckpointWriter, tmp_path: Path) -> None:
+    """As if it had been written at once, also a moment without objects."""
+    moments.write("start")
+    text = (tmp_path / "objects.yaml").read_text()
+    (document,) = yaml_files.load_all(text)
+    assert list(document) == ["apiVersion", "kind", "moment", "time", "items"]
+    assert text == yaml.dump(
+        document, Dumper=yaml_files.SafeDumper, sort_keys=False, explicit_start=True, width=110
+    )
+
+
+def test_objects_become_yaml_one_by_one(tmp_path: Path) -> None:
+    """Their YAML takes up to two hundred times the memory of their JSON while it is made."""
+    pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(8)]
+    for pod in pods:
+        pod["spec"]["containers"][0]["env"] = [{"name": "", "valueFrom": {}}] * 1_000
+    peaks = []
+    for count in (1, 8):
+        with ApiServer() as server:
+            server.load([*resource_definitions(), an_object("v1", "Namespace", "team"), *pods[:count]])
+            file = AppendedFile(tmp_path / f"{count}.yaml")
+            tracemalloc.start()
+            CheckpointWriter(file, Client.for_server(server.url), SPECS, every=0.0).write("start")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            file.close()
+    size = (tmp_path / "8.yaml").stat().st_size
+    assert peaks[1] - peaks[0] < 15 * size
 
 
 def test_nothing_secret_is_in_a_moment(moments: CheckpointWriter, tmp_path: Path) -> None:
