@@ -94,12 +94,17 @@ def load_all(text: str | bytes) -> list[Any]:
     return [document for document in yaml.load_all(text, SafeLoader) if document is not None]
 
 
+def most_values(characters: int) -> int:
+    """Return the most keys and values that a YAML or JSON text of so many characters may have."""
+    return max(MOST_NODES, characters // 8)
+
+
 def _check(text: str | bytes) -> None:
     """Look at a text that may be nested too deeply, is long, or has aliases, before its data are made."""
     known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
     may_be_deep = known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known)
     if may_be_deep or len(known) > MOST_NODES // 2:  # `{a,a}` has no more than two for each character
-        _check_events(text, max(MOST_NODES, len(known) // 8))
+        _check_events(text, most_values(len(known)))
     if "*" in known and _ANCHOR.search(known):
         limit = max(WRITTEN_OUT, 16 * len(text))
         sizes: dict[int, int] = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
+from muster.policy.reasons import Reason
 
 
 class Verb(StrEnum):
@@ -147,6 +148,14 @@ class NoOp:
     message: str = ""
     requeue: bool = False
     gangs: GangReport | None = None
+
+
+def as_refused(plan: Plan, reply_type: str) -> Plan:
+    """Return a plan whose main write was refused, with the reason RefusedByApi and a reply of this type."""
+    message = f"refused: {plan.message}"
+    data = {"reason": Reason.REFUSED_BY_API, "message": message}
+    reply = None if plan.reply is None else Reply(reply_type, plan.reply.owner, data)
+    return replace(plan, reason=Reason.REFUSED_BY_API, message=message, reply=reply)
 
 
 Decision = Plan | NoOp

@@ -20,10 +20,6 @@ _GZIP = 16 + zlib.MAX_WBITS
 MOST_BYTES = 256 * 1024 * 1024
 """The most that is read of a file, or of what it unpacks to: fifty thousand Jobs. 10 MB may be 10 GB."""
 
-MOST_VALUES = 500_000
-"""The most JSON values of a line or a document, unless it has eight characters for each. `[],` has one for
-three characters, and each takes up to 300 bytes of memory; an event of a pod has some hundred values."""
-
 PRIVATE = 0o600
 """The mode of files that contain objects of a cluster, or what gives access to one."""
 
@@ -104,9 +100,9 @@ def json_value(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: the text is not JSON, or has more than MOST_VALUES values.
+        ValueError: the text is not JSON, or has too many values (`yaml_files.most_values`).
     """
-    most = max(MOST_VALUES, len(text) // 8)
+    most = yaml_files.most_values(len(text))
     if has_more_values(text.encode(errors="replace"), most):
         raise ValueError(f"it has more than {most} values")
     return json.loads(text)

@@ -12,7 +12,7 @@ from muster.objects.meta import ObjectRef, find_condition
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb, as_refused
 from muster.policy.owner_status.conditions import READY, condition_type
 from muster.policy.owners import kind_of
 from muster.policy.owners.job import has_foreign_labels
@@ -69,9 +69,7 @@ def as_carried_out(plan: Plan) -> Plan:
     created = any(action.target.kind == WORKLOADS.kind for action in plan.actions)
     if plan.reply is None or plan.reason != Reason.WORKLOAD_CREATED or created:
         return plan
-    message = f"refused: {plan.message}"
-    reply = Reply("gave-up", plan.reply.owner, {"reason": Reason.REFUSED_BY_API, "message": message})
-    return replace(plan, reason=Reason.REFUSED_BY_API, message=message, reply=reply)
+    return as_refused(plan, "gave-up")
 
 
 def needs_members(inputs: WorkloadInputs) -> bool:

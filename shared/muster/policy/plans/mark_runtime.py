@@ -8,7 +8,7 @@ replicatedJobs under their old names (seen on Trainer 2.3.0).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from muster.objects.field_paths import FieldPath, Path, owned_by
 from muster.objects.meta import Entries, KubernetesObject, ManagedFieldsEntry, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
 from muster.policy.limits import RUNTIME_JOBS
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb, as_refused
 from muster.policy.owners.job import JobTemplate, grouped_by_others
 from muster.policy.owners.jobset import JobSetSpec
 from muster.policy.plans import manifests
@@ -152,14 +152,7 @@ def as_carried_out(plan: Plan) -> Plan:
     updated = any(action.verb is Verb.UPDATE for action in plan.actions)
     if plan.reply is None or plan.reason != Reason.RUNTIME_MARKED or updated:
         return plan
-    message = f"refused: {plan.message}"
-    data = {"reason": Reason.REFUSED_BY_API, "message": message}
-    return replace(
-        plan,
-        reason=Reason.REFUSED_BY_API,
-        message=message,
-        reply=replace(plan.reply, type_suffix="refused", data=data),
-    )
+    return as_refused(plan, "refused")
 
 
 def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
