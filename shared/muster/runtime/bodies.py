@@ -1,9 +1,12 @@
-"""Bodies of requests: how many bytes are kept in memory, and why a body is not read to its end."""
+"""Heads and bodies of requests: how large they may be, and why a body is not read to its end."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from threading import Lock
+
+LARGEST_HEAD = 16 * 1024
+"""The most bytes of a request before its body."""
 
 FREE_BYTES = 64 * 1024
 """The first bytes of each body are kept without a reservation: the size of usual events."""
@@ -26,6 +29,11 @@ class BodyRefusal(StrEnum):
 def too_many_chunks(chunks: int, size: int) -> bool:
     """Whether a body of so many bytes came in too many chunks."""
     return chunks > FREE_CHUNKS + size // BYTES_PER_CHUNK
+
+
+def head_too_large(head: bytes, most_fields: int) -> bool:
+    """Whether the head of a request, or its beginning, has too many bytes or header fields."""
+    return len(head) > LARGEST_HEAD or head.strip().count(b"\n") > most_fields
 
 
 class BodyMemory:

@@ -40,6 +40,8 @@ class Settings:
             first 64 KiB of each do not count, so that large bodies cannot keep out usual ones.
         connection_limit: the most open connections, of about 64 KiB each with a request's beginning. At the
             limit the connection that waits longest for its request is closed for a new one.
+        header_limit: the most header fields of a request. The servers and the app keep several copies of
+            each: 490 requests of 3,000 fields would take 400 MiB. An event has some 30 with those of proxies.
         attribute_limit: the most characters of a CloudEvents attribute. The longest that a source sends is a
             subject with a namespace and a name, 400; a broker's knativeerrordata has 1,368.
         deadline_seconds: how long calls are made and awaited for one event or one sweep. Below the delivery
@@ -74,6 +76,7 @@ class Settings:
     body_seconds: float = 5.0
     bodies_limit_bytes: int = 32 * MEBIBYTE
     connection_limit: int = 500
+    header_limit: int = 100
     attribute_limit: int = 2048
     deadline_seconds: float = 8.0
     sweep_limit: int = 1000

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 from collections import deque
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.events import Response
 from hypercorn.protocol.h11 import H11Protocol
 
-from muster.runtime.bodies import too_many_chunks
+from muster.runtime.bodies import LARGEST_HEAD, head_too_large, too_many_chunks
 from muster.runtime.config import Settings
 
 READ_BYTES = 16 * 1024
@@ -37,10 +38,16 @@ def set_limits(settings: Settings) -> None:
     # and its connection would never be closed. Function.handle takes what arrives at once.
     Config.max_app_queue_size = 0
     Config.errorlog = logging.getLogger("muster.server")
+    Config.h11_max_incomplete_size = LARGEST_HEAD
+    WholeReads.most_fields = settings.header_limit
     LimitedConnection.seconds = settings.body_seconds
     LimitedConnection.limit = settings.connection_limit
     hypercorn.protocol.H11Protocol = Http1Only  # type: ignore[attr-defined]
     hypercorn.asyncio.run.TCPServer = LimitedConnection  # type: ignore[attr-defined]
+
+
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+"""The end of a head."""
 
 
 class WholeReads(h11.Connection):
@@ -49,6 +56,8 @@ class WholeReads(h11.Connection):
     Hypercorn hands each chunk to the app by itself, without a pause between those of one read: a body in
     chunks of one byte would keep its event loop busy for seconds, and take hundreds of times its memory.
     """
+
+    most_fields = Settings.header_limit
 
     def __init__(self, largest_head: int) -> None:
         super().__init__(h11.SERVER, max_incomplete_event_size=largest_head)
@@ -59,7 +68,8 @@ class WholeReads(h11.Connection):
         """Return the next event; the data of several chunks is one event.
 
         Raises:
-            RemoteProtocolError: the client keeps to no protocol, wants a tunnel, or sends too many chunks.
+            RemoteProtocolError: the client keeps to no protocol, wants a tunnel, or sends too many header
+                fields or chunks.
         """
         event = self._next.popleft() if self._next else self._parsed()
         if isinstance(event, h11.Request):
@@ -77,6 +87,10 @@ class WholeReads(h11.Connection):
         return h11.Data(data=b"".join(pieces))
 
     def _parsed(self) -> Any:
+        if self.their_state is h11.IDLE:
+            head = _BLANK_LINE.split(self.trailing_data[0], maxsplit=1)[0]
+            if head_too_large(head, self.most_fields):
+                raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
         try:
             return super().next_event()
         except h11.RemoteProtocolError as error:

@@ -20,23 +20,58 @@ class NamespaceBusyError(Exception):
     """A namespace has as many events in work and waiting as one namespace may have; 503."""
 
 
+HALF_LIFE = 30.0
+"""Seconds in which the time that a namespace has used counts half."""
+
+
+class UsedTime:
+    """The time for which events of each namespace held workers lately, in seconds.
+
+    Args:
+        clock: returns the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._used: dict[str, tuple[float, float]] = {}  # seconds, as of when
+
+    def of(self, namespace: str) -> float:
+        """Return the seconds that a namespace has used lately."""
+        seconds, at = self._used.get(namespace, (0.0, 0.0))
+        return seconds * 0.5 ** ((self._clock() - at) / HALF_LIFE) if seconds else 0.0
+
+    def add(self, namespace: str, seconds: float) -> None:
+        """Count a time, and forget namespaces without events for eight half-lives."""
+        now = self._clock()
+        self._used[namespace] = (self.of(namespace) + seconds, now)
+        if len(self._used) % 100 == 0:
+            self._used = {name: used for name, used in self._used.items() if now - used[1] < 8 * HALF_LIFE}
+
+
 class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
+    A worker that is free goes to the namespace that held workers for the least time lately: an event whose
+    write the API server answers slowly keeps its worker for seconds, and events of several such namespaces
+    would keep all.
+
     The events of one namespace may take all workers; one more works for the others. If that one is taken too,
     an event that has worked for a while pauses for namespaces with less in work; as many may pause at once as
-    there are workers, because they keep their memory. Of the places to wait one
-    namespace may take three quarters, and its further events are sent back at once, so that a burst of one
-    namespace leaves places for events of others.
+    there are workers, because they keep their memory. Of the places to wait one namespace may take three
+    quarters, and its further events are sent back at once, so that a burst of one namespace leaves places for
+    events of others.
 
     Args:
         workers: the most events of one namespace in work.
         waiting: the most events that wait.
+        clock: returns the time in seconds.
     """
 
-    def __init__(self, workers: int, waiting: int) -> None:
+    def __init__(self, workers: int, waiting: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._workers = workers
         self._places = max(1, waiting * 3 // 4)
+        self._clock = clock
+        self._used = UsedTime(clock)
         self._lock = Lock()
         self._in_work: Counter[str] = Counter()
         self._paused = 0
@@ -60,13 +95,13 @@ class Turns:
         ticket = self._ticket(namespace)
         if not ticket.wait(seconds) and self._withdraw(namespace, ticket):
             raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
-        turn = Turn(self, namespace)
+        turn = Turn(self, namespace, self._clock())
         try:
             yield turn
         finally:
             with self._lock:
                 if turn.held:
-                    self._end(namespace)
+                    self._end(turn)
                 self._begin_next()
 
     def pause(self, turn: Turn, seconds: float) -> bool:
@@ -84,12 +119,13 @@ class Turns:
             if self._paused >= self._workers or not any(map(partial(self._has_less, own), self._waiting)):
                 return True
             self._paused += 1
-            self._end(own)
+            self._end(turn)
             own_tickets = self._waiting.pop(own, deque())
             own_tickets.appendleft(ticket)
             self._waiting[own] = own_tickets  # behind the others
             self._begin_next()
         turn.held = ticket.wait(seconds) or not self._withdraw(own, ticket)
+        turn.since = self._clock()
         with self._lock:
             self._paused -= 1
         return turn.held
@@ -99,7 +135,9 @@ class Turns:
         in_work = self._in_work[other]
         return other != namespace and (not in_work or in_work < self._in_work[namespace] - 1)
 
-    def _end(self, namespace: str) -> None:
+    def _end(self, turn: Turn) -> None:
+        namespace = turn.namespace
+        self._used.add(namespace, self._clock() - turn.since)
         self._in_work[namespace] -= 1
         if not self._in_work[namespace]:
             del self._in_work[namespace]
@@ -124,10 +162,12 @@ class Turns:
             return True
 
     def _begin_next(self) -> None:
-        """Let events begin while a worker is free, one of each namespace in turn."""
+        """Let events begin while a worker is free: of the namespace that used the least time, or in turn."""
         while self._waiting and self._in_work.total() <= self._workers:
-            allowed = (name for name in self._waiting if self._in_work[name] < self._workers)
-            namespace = next((name for name in allowed if self._waiting[name]), None)
+            allowed = [name for name in self._waiting if self._in_work[name] < self._workers]
+            namespace = min(
+                (name for name in allowed if self._waiting[name]), key=self._used.of, default=None
+            )
             if namespace is None:
                 break
             self._waiting[namespace].popleft().set()
@@ -146,15 +186,18 @@ class Turn:
     Args:
         turns: the turns that it is one of.
         namespace: the namespace of the event's object.
+        since: the time when it began, in seconds of the clock of the turns.
 
     Attributes:
         namespace: that namespace.
+        since: since when it is held.
         held: whether the event may work.
     """
 
-    def __init__(self, turns: Turns, namespace: str) -> None:
+    def __init__(self, turns: Turns, namespace: str, since: float) -> None:
         self._turns = turns
         self.namespace = namespace
+        self.since = since
         self.held = True
 
     def pause(self, seconds: float) -> bool:

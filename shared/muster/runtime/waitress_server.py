@@ -15,9 +15,17 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import ChunkedReceiver
 from waitress.server import TcpWSGIServer
 from waitress.task import WSGITask
-from waitress.utilities import BadRequest, RequestEntityTooLarge
+from waitress.utilities import BadRequest, RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 
-from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize, too_many_chunks
+from muster.runtime.bodies import (
+    LARGEST_HEAD,
+    REFUSAL,
+    BodyMemory,
+    BodyRefusal,
+    BodySize,
+    head_too_large,
+    too_many_chunks,
+)
 from muster.runtime.config import Settings
 
 LARGEST_REFUSED = 64
@@ -50,7 +58,7 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
             sockets=[listener],
             threads=settings.threads,
             max_request_body_size=largest,
-            max_request_header_size=64 * 1024,
+            max_request_header_size=LARGEST_HEAD,
             # Nothing is written to disk: a function's root file system is read-only.
             inbuf_overflow=largest,
             # Connections are closed in `handle_accept`; waitress would accept no new ones.
@@ -121,6 +129,10 @@ class _LimitedBody(OverflowableBuffer):  # type: ignore[misc]
         super().close()
 
 
+class _TooManyFieldsError(Exception):
+    """The head of a request has more fields than the limit."""
+
+
 class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
     """Parses one request, whose body is kept within the limits.
 
@@ -142,18 +154,25 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
 
     def parse_header(self, header_plus: bytes) -> None:
         """Parse the head of the request, and prepare for its body."""
+        settings = self.channel.server.settings
+        if head_too_large(header_plus, settings.header_limit):
+            raise _TooManyFieldsError
         try:
             super().parse_header(header_plus)
         except ValueError as error:  # a Content-Length of thousands of digits
             raise ParsingError(str(error)) from None
         if self.body_rcv is not None:
-            server = self.channel.server
-            size = BodySize(server.settings.body_limit_bytes, server.bodies)
+            size = BodySize(settings.body_limit_bytes, self.channel.server.bodies)
             self.body_rcv.buf = _LimitedBody(self.adj.inbuf_overflow, size)
 
     def received(self, data: bytes) -> int:
         """Take bytes of the request; the number of bytes taken."""
-        taken: int = super().received(data)
+        try:
+            taken: int = super().received(data)
+        except _TooManyFieldsError:
+            limit = f"more than {self.channel.server.settings.header_limit} fields (MUSTER_HEADER_LIMIT)"
+            self.error, self.completed = RequestHeaderFieldsTooLarge(limit), True
+            return len(data)
         receiver = self.body_rcv
         if isinstance(self.error, RequestEntityTooLarge):
             self.error, self.refused = None, BodyRefusal.TOO_LARGE

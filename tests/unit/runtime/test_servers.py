@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from muster.runtime.bodies import LARGEST_HEAD
 from muster.runtime.config import Settings
 from muster.runtime.func_server import READ_BYTES, LimitedConnection, WholeReads
 from muster.runtime.waitress_server import LimitedServer
@@ -106,6 +107,29 @@ def test_requests_sent_before_an_answer_are_dropped(serve: Serve, clients: ExitS
     received = b"".join(iter(lambda: connection.recv(65536), b""))
     assert received.count(b"HTTP/1.1 200") == 1
     assert b"connection: close" in received.lower()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"aa:\r\n" * 102 + b"\r\n", id="whole"),
+        pytest.param(b"aa:\r\n" * 102 + b"\r\n" + b"\n" * 1000, id="with a body"),
+        pytest.param(b"aa:" + b"a" * LARGEST_HEAD + b"\r\n" * 2, id="one long field"),
+    ],
+)
+def test_a_head_of_many_fields_is_refused(serve: Serve, sent: bytes) -> None:
+    """Fields of five bytes take a hundred times their size, in every copy of the head."""
+    served = serve(header_limit=100)
+    assert status(served.exchange(b"GET /health/liveness HTTP/1.1\r\nHost: a\r\n" + sent)) == 431
+    assert wait_until(lambda: not served.open_connections(), 3)
+
+
+def test_a_head_of_as_many_fields_as_allowed_is_read(serve: Serve) -> None:
+    """Line ends of the body do not count."""
+    served = serve(header_limit=100)
+    fields = "".join(f"X-{number}: a\r\n" for number in range(98))
+    head = f"GET /health/liveness HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 200\r\n\r\n"
+    assert status(served.exchange(head.encode() + b"\n" * 200)) == 200
 
 
 @pytest.mark.parametrize("beginning", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: a\r\nCe-Id: "])

@@ -18,7 +18,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.limits import Limits, setting
 from muster.policy.model import Plan
 from muster.runtime.responses import HttpAnswer
-from muster.runtime.turns import NamespaceBusyError, SmallestFirst, Turns
+from muster.runtime.turns import HALF_LIFE, NamespaceBusyError, SmallestFirst, Turns, UsedTime
 from tests.support.messages import mentions
 from tests.unit.runtime.fakes import BODY, DONE, OWNER, FakeCluster, a_handler, a_step, an_event
 
@@ -93,6 +93,32 @@ def many_writes(subject: ObjectRef) -> Plan:
     """A plan that removes the gates of a large gang."""
     count = 2000 if subject.namespace.startswith("hostile") else 1
     return replace(groups_of(subject), actions=DONE.actions[:1] * count)
+
+
+def test_a_free_worker_goes_to_the_namespace_that_used_the_least_time() -> None:
+    """Namespaces whose writes take eight seconds each cannot keep all workers by coming first."""
+    now = [0.0]
+    turns = Turns(workers=1, waiting=8, clock=lambda: now[0])
+    with turns.turn("slow-1", 1):
+        with turns.turn("slow-2", 1):
+            tickets = {name: turns._ticket(name) for name in ("slow-1", "slow-2", "quiet")}
+            now[0] += 8
+        assert [name for name, ticket in tickets.items() if ticket.is_set()] == ["quiet"]
+        now[0] += 1
+    assert [name for name, ticket in tickets.items() if ticket.is_set()] == ["slow-2", "quiet"]
+
+
+def test_the_time_that_a_namespace_used_is_forgotten() -> None:
+    """It counts half after HALF_LIFE, and takes no memory for good."""
+    now = [0.0]
+    used = UsedTime(lambda: now[0])
+    used.add("slow", 8.0)
+    now[0] += HALF_LIFE
+    assert used.of("slow") == pytest.approx(4.0)
+    for number in range(5000):
+        now[0] += 1
+        used.add(f"namespace-{number}", 0.01)
+    assert len(used._used) <= 8 * HALF_LIFE + 100
 
 
 def test_a_pause_ends_with_the_deadline() -> None:
