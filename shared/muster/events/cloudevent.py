@@ -21,6 +21,8 @@ from cloudevents.core.exceptions import CloudEventValidationError
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
+from muster.objects.json_text import has_more_values
+
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch"
 JSON_TYPE = re.compile(r"(application|text)/([a-z0-9.-]+\+)?json")
@@ -35,8 +37,6 @@ MOST_ATTRIBUTES = 100
 DEPTH_LIMIT = 100
 """Levels of an event's JSON; objects of Kubernetes have some 30, and Python copies no more than about 300."""
 TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
-"""A string of JSON, or its beginning; matches at every quote, so that a search takes linear time."""
 
 
 @dataclass(frozen=True)
@@ -242,27 +242,6 @@ def _children(value: Any) -> Collection[Any]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
-
-
-def has_more_values(text: bytes, limit: int) -> bool:
-    """Whether a JSON text has more values than the limit, without parsing it.
-
-    Values are counted by the characters before them, outside of strings. Of valid JSON at most two strings
-    belong to a value. Ends at the limit, so that a text of strings alone takes no longer.
-    """
-    if _separators(text, 0, len(text)) < limit:
-        return False
-    values, end = 1, 0
-    for number, string in enumerate(_STRING.finditer(text)):
-        values += _separators(text, end, string.start())
-        end = string.end()
-        if values > limit or number > 2 * limit:
-            return True
-    return values + _separators(text, end, len(text)) > limit
-
-
-def _separators(text: bytes, start: int, end: int) -> int:
-    return text.count(b",", start, end) + text.count(b"{", start, end) + text.count(b"[", start, end)
 
 
 def _media_type(content_type: str) -> str:

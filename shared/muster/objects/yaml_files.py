@@ -29,16 +29,36 @@ class SafeLoader(_BaseLoader):
         """Return a number of JSON.
 
         Raises:
-            ConstructorError: it is infinite, or no number, or a whole number of more than 64 bits.
+            ConstructorError: it is infinite, or no number, or a whole number of more than 64 bits, or longer
+                than NUMBER_LENGTH.
         """
+        if len(node.value) > NUMBER_LENGTH:
+            raise yaml.constructor.ConstructorError(
+                None,
+                None,
+                f"a number has {len(node.value)} characters, at most {NUMBER_LENGTH} are read",
+                node.start_mark,
+            )
         whole = node.tag.endswith(":int")
         try:
             number = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
-        except (ValueError, OverflowError):  # `!!int x`, and thousands of digits
+        except (ValueError, OverflowError):  # `!!int x`
             number = math.nan
         if -(2**63) <= number < 2**64 if whole else math.isfinite(number):
             return number
         raise yaml.constructor.ConstructorError(None, None, "a number that JSON cannot hold", node.start_mark)
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Replace the merges (`<<`) of a mapping by what they stand for.
+
+        Raises:
+            ConstructorError: it has more merges than MOST_MERGES.
+        """
+        if sum(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value) > MOST_MERGES:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"a mapping has more than {MOST_MERGES} merges", node.start_mark
+            )
+        super().flatten_mapping(node)
 
     def construct_other(self, node: yaml.Node) -> Any:
         """Refuse a type that JSON does not have, such as `!!binary` and `!!set`."""
@@ -60,10 +80,14 @@ WRITTEN_OUT = 16 * 1024 * 1024
 a few hundred bytes of aliases, also as merges (`<<`), can stand for gigabytes."""
 DEEPEST = 100
 """The deepest nesting. The C parser ends the process at some ten thousand levels; a Job has about ten."""
-MOST_NODES = 500_000
-"""The most keys and values of a text, unless it has eight characters for each. `{a,a}` has one for each
-character, and each takes some 400 bytes of memory. Manifests and recordings have at least nine characters for
-each, written as short JSON; the CustomResourceDefinitions of JobSet and Trainer have 31,000."""
+MOST_NODES = 1_500_000
+"""The most keys and values of a text: fifteen thousand Jobs. Each takes some 400 bytes of memory, and `{a,a}`
+has one for each character."""
+NUMBER_LENGTH = 400
+"""The most characters of a number: a float of JSON may have 309 digits before its point. A number of base 60,
+such as `1:30`, takes quadratic time."""
+MOST_MERGES = 100
+"""The most merges (`<<`) of one mapping: PyYAML removes each from a list, which takes quadratic time."""
 _CONTAINER = 8
 """Characters that a mapping or a list counts for."""
 _INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
@@ -94,17 +118,12 @@ def load_all(text: str | bytes) -> list[Any]:
     return [document for document in yaml.load_all(text, SafeLoader) if document is not None]
 
 
-def most_values(characters: int) -> int:
-    """Return the most keys and values that a YAML or JSON text of so many characters may have."""
-    return max(MOST_NODES, characters // 8)
-
-
 def _check(text: str | bytes) -> None:
     """Look at a text that may be nested too deeply, is long, or has aliases, before its data are made."""
     known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
     may_be_deep = known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known)
     if may_be_deep or len(known) > MOST_NODES // 2:  # `{a,a}` has no more than two for each character
-        _check_events(text, most_values(len(known)))
+        _check_events(text)
     if "*" in known and _ANCHOR.search(known):
         limit = max(WRITTEN_OUT, 16 * len(text))
         sizes: dict[int, int] = {}
@@ -113,16 +132,16 @@ def _check(text: str | bytes) -> None:
             raise yaml.YAMLError(f"aliases stand for more than {limit} characters")
 
 
-def _check_events(text: str | bytes, most_nodes: int) -> None:
-    """Refuse a text that is nested too deeply, or has more keys and values than these."""
+def _check_events(text: str | bytes) -> None:
+    """Refuse a text that is nested too deeply, or has too many keys and values."""
     depth = nodes = 0
     for event in yaml.parse(text, SafeLoader):
         nodes += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
-        if nodes > most_nodes:
-            raise yaml.YAMLError(f"it has more than {most_nodes} keys and values")
+        if nodes > MOST_NODES:
+            raise yaml.YAMLError(f"it has more than {MOST_NODES} keys and values")
 
 
 def _size(node: yaml.Node, limit: int, sizes: dict[int, int]) -> int:

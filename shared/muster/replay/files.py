@@ -5,20 +5,34 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from muster.events.cloudevent import has_more_values
 from muster.objects import yaml_files
+from muster.objects.json_text import has_more_values
 
 _GZIP = 16 + zlib.MAX_WBITS
 
 MOST_BYTES = 256 * 1024 * 1024
 """The most that is read of a file, or of what it unpacks to: fifty thousand Jobs. 10 MB may be 10 GB."""
+TEXT_BYTES = 128 * 1024 * 1024
+"""The most memory of a text that is parsed as a whole, which takes up to six times as much: that of a YAML or
+JSON file, or of a line of JSON Lines. One emoji makes each character take four bytes."""
+
+_FOUR_BYTES, _TWO_BYTES = re.compile(rb"[\xf0-\xff]"), re.compile(rb"[\xc4-\xef]")
+"""The first byte of a character in UTF-8 that takes four, or two, bytes in memory."""
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+"""The bytes of a character after its first."""
+_LINE = re.compile(rb"[^\s][^\n]*")
+"""A line that is not blank, without the blanks before it."""
+_OTHER_LINE = re.compile(rb"^(?:[^{\s]|[^\S\n]+\S)", re.MULTILINE)
+"""The beginning of a line that is not blank and begins with no brace."""
 
 PRIVATE = 0o600
 """The mode of files that contain objects of a cluster, or what gives access to one."""
@@ -39,24 +53,53 @@ class BadFileError(Exception):
         super().__init__(f"{location}: {' '.join(message.split())}")
 
 
-def read_text(path: Path) -> str:
-    """Return the text of a file, unpacked if its name ends in `.gz`.
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file, unpacked if its name ends in `.gz`.
 
     Raises:
-        BadFileError: the file cannot be read, has more than MOST_BYTES, or is not UTF-8.
+        BadFileError: the file cannot be read, or has more than MOST_BYTES.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise BadFileError(str(path), f"has more than {MOST_BYTES} bytes")
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise BadFileError(str(path), "cannot be decompressed") from None
     except OSError as error:
         raise BadFileError(str(path), error.strerror or "cannot be read") from None
+    if len(content) > MOST_BYTES:
+        raise BadFileError(str(path), f"has more than {MOST_BYTES} bytes")
+    return content
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file, unpacked if its name ends in `.gz`.
+
+    Raises:
+        BadFileError: the file cannot be read, is too large, or is not UTF-8.
+    """
+    return decoded(str(path), read_bytes(path))
+
+
+def decoded(location: str, content: bytes) -> str:
+    """Return the text of a file or line.
+
+    Raises:
+        BadFileError: it is not UTF-8, or takes more memory than TEXT_BYTES.
+    """
+    if _text_bytes(content) > TEXT_BYTES:
+        raise BadFileError(location, f"takes more than {TEXT_BYTES} bytes of memory")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise BadFileError(location, f"is not UTF-8 at byte {error.start}") from None
+
+
+def _text_bytes(content: bytes) -> int:
+    """Return the memory of the text of UTF-8: of each character as much as of the widest (PEP 393)."""
+    if content.isascii():
+        return len(content)
+    width = 4 if _FOUR_BYTES.search(content) else 2 if _TWO_BYTES.search(content) else 1
+    return width * len(content.translate(None, _CONTINUATIONS))
 
 
 def format_suffix(path: Path) -> str:
@@ -80,31 +123,36 @@ def yaml_documents(path: Path, text: str) -> list[Any]:
         raise BadFileError(str(path), f"is not YAML: {error}") from None
 
 
-def json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the location, `events.jsonl:3`, and the value of each line of a JSON Lines file.
+def are_json_lines(content: bytes) -> bool:
+    """Whether a content has several lines that are not blank, all of which begin with a brace."""
+    return not _OTHER_LINE.search(content) and len(list(islice(_LINE.finditer(content), 2))) > 1
+
+
+def json_lines(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
+    """Yield the location, `events.jsonl:3`, and the value of each line of JSON Lines that is not blank.
 
     Raises:
-        BadFileError: a line is not JSON, or has too many values.
+        BadFileError: a line is not JSON, is too large, or has too many values.
     """
-    # Not str.splitlines, which also splits at U+2028 and others that a JSON string may contain.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            location = f"{path}:{number}"
-            try:
-                yield location, json_value(line)
-            except (ValueError, RecursionError) as error:
-                raise BadFileError(location, f"is not JSON: {error}") from None
+    number, end = 1, 0
+    for line in _LINE.finditer(content):
+        number += content.count(b"\n", end, line.start())
+        end = line.start()
+        location = f"{path}:{number}"
+        try:
+            yield location, json_value(decoded(location, line[0]))
+        except (ValueError, RecursionError) as error:
+            raise BadFileError(location, f"is not JSON: {error}") from None
 
 
 def json_value(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: the text is not JSON, or has too many values (`yaml_files.most_values`).
+        ValueError: the text is not JSON, or has more values than `yaml_files.MOST_NODES`.
     """
-    most = yaml_files.most_values(len(text))
-    if has_more_values(text.encode(errors="replace"), most):
-        raise ValueError(f"it has more than {most} values")
+    if has_more_values(text.encode(errors="replace"), yaml_files.MOST_NODES):
+        raise ValueError(f"it has more than {yaml_files.MOST_NODES} values")
     return json.loads(text)
 
 

@@ -6,12 +6,24 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from muster.replay.files import BadFileError, format_suffix, json_lines, json_value, read_text, yaml_documents
+from muster.replay.files import (
+    BadFileError,
+    are_json_lines,
+    decoded,
+    format_suffix,
+    json_lines,
+    json_value,
+    read_bytes,
+    yaml_documents,
+)
 
 STRUCTURED = "application/cloudevents+json"
+MOST_EVENTS = 200_000
+"""The most events of a file, of some 500 bytes of memory each: 256 MiB of `{}` would be eighty million."""
 _REQUEST_FIELDS = {"headers", "body"}
 
 
@@ -51,27 +63,29 @@ def read_events(path: Path) -> list[RecordedRequest]:
     body is a string, or any other JSON value that is the body.
 
     Raises:
-        BadFileError: the file cannot be read, has no event, or has a value that is no event.
+        BadFileError: the file cannot be read, has no event, has more than MOST_EVENTS, or has a value that is
+            no event.
     """
-    text = read_text(path)
-    requests = [
-        request for location, document in _documents(path, text) for request in _requests(location, document)
-    ]
+    documents = _documents(path, read_bytes(path))
+    every = (request for location, document in documents for request in _requests(location, document))
+    requests = list(islice(every, MOST_EVENTS + 1))
+    if len(requests) > MOST_EVENTS:
+        raise BadFileError(str(path), f"has more than {MOST_EVENTS} events")
     if not requests:
         raise BadFileError(str(path), "has no event")
     return requests
 
 
-def _documents(path: Path, text: str) -> Iterator[tuple[str, Any]]:
+def _documents(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
     if format_suffix(path) in {".jsonl", ".ndjson"}:
-        yield from json_lines(path, text)
+        yield from json_lines(path, content)
         return
+    text = decoded(str(path), content)
     try:
         yield str(path), json_value(text)
     except (ValueError, RecursionError) as error:
-        lines = [line for line in text.split("\n") if line.strip()]
-        if len(lines) > 1 and all(line.startswith("{") for line in lines):
-            yield from json_lines(path, text)
+        if are_json_lines(content):
+            yield from json_lines(path, content)
         elif format_suffix(path) == ".json":
             raise BadFileError(str(path), f"is not JSON: {error}") from None
         else:

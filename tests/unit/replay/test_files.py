@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from muster.replay import files
+from muster.objects import yaml_files
+from muster.replay import files, recorded_requests
 
 
 def test_a_file_may_not_unpack_to_more_than_the_limit(
@@ -40,15 +43,75 @@ def test_no_symbolic_link_is_overwritten(tmp_path: Path) -> None:
     assert victim.read_text() == "mine"
 
 
-@pytest.mark.parametrize("text", ["[" + "[]," * 600_000 + "[]]", "{" * 600_000])
-def test_a_line_of_too_many_values_is_refused_before_it_is_parsed(text: str) -> None:
+@pytest.mark.parametrize("text", [b"[" + b"[]," * 11_000 + b"[]]", b"{" * 11_000])
+def test_a_line_of_too_many_values_is_refused_before_it_is_parsed(
+    text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each value takes up to 300 bytes of memory: a packed file of some kilobytes would take gigabytes."""
-    with pytest.raises(files.BadFileError, match=r"^events.jsonl:1: is not JSON: it has more than 500000"):
+    monkeypatch.setattr(yaml_files, "MOST_NODES", 10_000)
+    with pytest.raises(files.BadFileError, match=r"^events.jsonl:1: is not JSON: it has more than 10000"):
         list(files.json_lines(Path("events.jsonl"), text))
 
 
-def test_characters_of_strings_are_no_values() -> None:
+def test_characters_of_strings_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """An annotation may have a list of indexes."""
-    text = '{"annotations": "' + "1,[{" * 300_000 + '"}'
+    monkeypatch.setattr(yaml_files, "MOST_NODES", 10_000)
+    text = b'{"annotations": "' + b"1,[{" * 30_000 + b'"}'
     ((_, value),) = files.json_lines(Path("events.jsonl"), text)
-    assert value["annotations"].count("{") == 300_000
+    assert value["annotations"].count("{") == 30_000
+
+
+def test_lines_are_numbered_and_decoded_one_by_one() -> None:
+    """One emoji does not make all other lines take four bytes a character; blank lines take no memory."""
+    content = '{"a": "😀"}\n'.encode() + b" \n\n" * 300_000 + b'  {"b": "\xe2\x80\xa8"}\n' + b"\n" * 300_000
+    path = Path("events.jsonl")
+    tracemalloc.start()
+    read = list(files.json_lines(path, content))
+    assert tracemalloc.get_traced_memory()[1] < 100_000
+    tracemalloc.stop()
+    assert read == [(f"{path}:1", {"a": "😀"}), (f"{path}:600002", {"b": "\u2028"})]
+
+
+@pytest.mark.parametrize(("content", "lines"), [
+    pytest.param(b"{}\n \n{}", True, id="two objects"),
+    pytest.param(b"\n{}\n", False, id="one"),
+    pytest.param(b"{\n  a: 1\n}", False, id="an object of several lines"),
+    pytest.param(b"{}\n---\n{}", False, id="documents of YAML"),
+])  # fmt: skip
+def test_lines_of_json_are_recognized(content: bytes, lines: bool) -> None:
+    """In a file of another name."""
+    assert files.are_json_lines(content) is lines
+
+
+def test_a_text_counts_as_what_it_takes_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One emoji makes each character take four bytes, in several copies."""
+    monkeypatch.setattr(files, "TEXT_BYTES", 10_000)
+    path = tmp_path / "objects.yaml"
+    path.write_text("a: " + "b" * 9_000)
+    assert len(files.read_text(path)) == 9_003
+    for widest in ("é", "語" * 4):
+        path.write_text(f"a: {widest}" + "b" * 4_000)
+        assert sys.getsizeof(files.read_text(path)) < 10_000
+    path.write_text("a: 語" + "b" * 5_000)
+    with pytest.raises(files.BadFileError):
+        files.read_text(path)
+    path.write_text("a: 😀" + "b" * 2_500)
+    with pytest.raises(files.BadFileError, match="takes more than 10000 bytes of memory"):
+        files.read_text(path)
+    with pytest.raises(files.BadFileError, match=r"^events.jsonl:2: takes more than 10000"):
+        list(files.json_lines(Path("events.jsonl"), b"{}\n" + path.read_bytes()))
+
+
+def test_the_events_of_a_file_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines of `{}` are three bytes each in a file and five hundred in memory."""
+    monkeypatch.setattr(recorded_requests, "MOST_EVENTS", 1000)
+    monkeypatch.setattr(files, "MOST_BYTES", 1_000_000)
+    path = tmp_path / "events.jsonl"
+    path.write_text("{}\n" * 1000)
+    assert len(recorded_requests.read_events(path)) == 1000
+    path.write_text("{}\n" * 100_000)
+    tracemalloc.start()
+    with pytest.raises(files.BadFileError, match="has more than 1000 events"):
+        recorded_requests.read_events(path)
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
