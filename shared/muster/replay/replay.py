@@ -293,8 +293,9 @@ class ReplayStack:
             raise BadFileError(*(first_type_fault(objects) or ("objects", error.message))) from None
 
     def _subscribers(self) -> Mapping[str, Target | str]:
+        files = step_files(self.overlay)
         subscribers: dict[str, Target | str] = {
-            trigger.subscriber: self._function(trigger.subscriber)
+            trigger.subscriber: self._function(steps.step_file(trigger.subscriber, files))
             for trigger in _wiring(self.overlay).triggers
         }
         return subscribers | {
@@ -303,8 +304,8 @@ class ReplayStack:
             if trigger.delivery.dead_letter
         }
 
-    def _function(self, service: str) -> Target:
-        step = steps.load_step(steps.step_file(service, step_files(self.overlay)))
+    def _function(self, file: Path) -> Target:
+        step = steps.load_step(file)
         cluster = Versioned(Direct.to(self.server, user_agent=step.manager))
         handler = Handler(
             step, cluster, Settings(deadline_seconds=60, sweep_jitter_seconds=0), lambda: self.now
