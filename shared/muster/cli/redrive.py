@@ -8,7 +8,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_data, output_option
+from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option
 from muster.cli.tables import table
 from muster.cluster.client import Client
 from muster.operator.redrive import (
@@ -69,7 +69,7 @@ def command(
         if only_forget:
             for stored in chosen:
                 forget(client, namespace, stored)
-                echo(f"{stored.name}: deleted")
+                echo_line(f"{stored.name}: deleted")
             return
         _send(client, namespace, chosen, url, broker)
 
@@ -86,7 +86,7 @@ def _send(client: Client, namespace: str, letters: Sequence[StoredLetter], url: 
     for stored in letters:
         failure = redrive(client, namespace, stored, send)
         failures += bool(failure)
-        echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
+        echo_line(f"{stored.name}: {failure or 'sent again'}")
     if failures:
         raise SystemExit(1)
 

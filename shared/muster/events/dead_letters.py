@@ -103,10 +103,14 @@ def cut(letter: DeadLetter, size: int) -> DeadLetter:
     if _size(letter) <= size:
         return letter
     light = replace(without_data(letter), whole=False)
-    if _size(light) <= size:
-        return light
-    names = {name: str(light.event[name])[:_CUT] for name in _NAMING if name in light.event}
-    return replace(light, event=names, answer=letter.answer[:_CUT])
+    return light if _size(light) <= size else outline(light)
+
+
+def outline(letter: DeadLetter) -> DeadLetter:
+    """Return the letter with the names of its event alone, and each of its texts cut to 256 characters."""
+    names = {name: str(letter.event[name])[:_CUT] for name in _NAMING if name in letter.event}
+    function, code, answer = (text[:_CUT] for text in (letter.function, letter.code, letter.answer))
+    return DeadLetter(names, function, code, answer, letter.whole)
 
 
 def without_data(letter: DeadLetter) -> DeadLetter:

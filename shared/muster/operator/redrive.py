@@ -6,15 +6,19 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
+from muster.cluster.interface import Object
+from muster.cluster.read import collect
 from muster.events.cloudevent import STRUCTURED
-from muster.events.dead_letters import SELECTOR, DeadLetter, from_config_map
+from muster.events.dead_letters import SELECTOR, DeadLetter, from_config_map, outline
 from muster.objects.resources import CONFIGMAPS, Resource
 from muster.objects.text import cut_to
 from muster.policy.limits import MESSAGE_LENGTH
+from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.simulator.broker import NoAnswerError
 from muster.simulator.broker.targets import HttpTarget
 
@@ -37,13 +41,13 @@ class NoBrokerError(Exception):
 
 @dataclass(frozen=True)
 class StoredLetter:
-    """A ConfigMap that holds a dead letter.
+    """What is kept of a ConfigMap that holds a dead letter; there may be hundreds of a megabyte.
 
     Attributes:
         name: of the ConfigMap.
         uid: of the ConfigMap.
         since: when it was created, RFC 3339.
-        letter: the dead letter; None if the ConfigMap cannot be parsed.
+        letter: the outline of the dead letter; None if the ConfigMap cannot be parsed.
         error: why the letter cannot be sent again; "" if it can.
     """
 
@@ -55,34 +59,37 @@ class StoredLetter:
 
 
 def list_letters(client: Client, namespace: str) -> list[StoredLetter]:
-    """Return all dead letters of a namespace, oldest first.
+    """Return all dead letters of a namespace, oldest first; one page of them is in memory at a time.
 
     Raises:
         ClusterError: the ConfigMaps cannot be listed.
     """
-    letters = [_read(body) for body in client.list(CONFIGMAPS, namespace, labels=SELECTOR)]
+    letters = collect(client, CONFIGMAPS, partial(map, _read), namespace, labels=SELECTOR)
     return sorted(letters, key=lambda stored: (stored.since, stored.name))
 
 
 def redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) -> str:
-    """Send a dead letter again and delete it once the broker has accepted it.
+    """Read a dead letter, send it again, and delete it once the broker has accepted it.
 
     If a function fails on the event again, it is stored under another name, so the deletion here does not
     remove the new letter.
 
     Returns:
-        Why the letter was not sent or not deleted; "" if it was. Nothing is raised, so that one letter never
-        holds up the others.
+        Why the letter was not sent or not deleted, such as `kept: no answer`; "" if it was. Nothing is
+        raised, so that one letter never holds up the others.
     """
-    if stored.letter is None or stored.error:
-        return stored.error
+    if stored.error:
+        return f"kept: {stored.error}"
     try:
-        error = send(stored.letter.again())
+        body = client.get(CONFIGMAPS, stored.name, namespace)
+        if body is None or body["metadata"]["uid"] != stored.uid:
+            return "not sent: it was deleted meanwhile"
+        error = send(from_config_map(body).again())
         if not error:
             forget(client, namespace, stored)
     except Exception as unforeseen:  # noqa: BLE001 - the other letters can be sent all the same
-        return f"{type(unforeseen).__name__}: {unforeseen}"
-    return error
+        error = f"{type(unforeseen).__name__}: {unforeseen}"
+    return f"kept: {error}" if error else ""
 
 
 def forget(client: Client, namespace: str, stored: StoredLetter) -> None:
@@ -150,13 +157,13 @@ def _refusal(url: str, status: int, message: str = "") -> str:
     return "" if status in range(200, 300) else f"{url} answered {status} {message}".rstrip()
 
 
-def _read(body: Mapping[str, Any]) -> StoredLetter:
+def _read(body: Object) -> StoredLetter:
     metadata = body["metadata"]
     letter, reason = None, ""
     try:
-        letter = from_config_map(body)
+        letter = outline(from_config_map(body))
     except ValueError as error:
-        reason = str(error)
+        reason = cut_to(str(error), MESSAGE_LIMIT)
     if letter is not None and not letter.whole:
         reason = "data was too large to keep; the next sweep covers its object"
     return StoredLetter(metadata["name"], metadata["uid"], metadata["creationTimestamp"], letter, reason)

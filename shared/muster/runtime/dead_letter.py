@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
 from typing import Any
 
 from muster.cluster.errors import AlreadyExists, Gone, Unavailable
-from muster.cluster.interface import RawCluster
+from muster.cluster.interface import Object, RawCluster
 from muster.cluster.permissions import may
+from muster.cluster.read import collect
 from muster.events import dead_letters
 from muster.events.cloudevent import EventLimits
 from muster.events.dead_letters import DeadLetter
@@ -118,12 +119,15 @@ class DeadLetters:
     def _stored_names(self) -> deque[str]:
         """Return the names of the dead letters, oldest first; listed once, because each may have 64 KiB.
 
+        Of each page only the names and times are kept: in a namespace that Muster shares, a team may write
+        ConfigMaps of a megabyte with the label.
+
         The name of a letter that was redriven meanwhile stays until it is the oldest; deleting it then does
         nothing.
         """
         if self._kept is None:
-            config_maps = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
-            self._kept = deque(body["metadata"]["name"] for body in sorted(config_maps, key=_age))
+            ages = collect(self._cluster, CONFIGMAPS, _ages, self.namespace, labels=dead_letters.SELECTOR)
+            self._kept = deque(name for _, name in sorted(ages))
         return self._kept
 
     def _report(
@@ -145,6 +149,8 @@ def _how_it_failed(letter: DeadLetter) -> str:
     return f"answered {letter.code}: {letter.answer}" if letter.answer else f"answered {letter.code}"
 
 
-def _age(config_map: Mapping[str, Any]) -> tuple[str, str]:
-    metadata = config_map["metadata"]
-    return metadata.get("creationTimestamp", ""), metadata["name"]
+def _ages(config_maps: Iterable[Object]) -> Iterator[tuple[str, str]]:
+    """Yield the creation time and name of each ConfigMap."""
+    for config_map in config_maps:
+        metadata = config_map["metadata"]
+        yield metadata.get("creationTimestamp", ""), metadata["name"]

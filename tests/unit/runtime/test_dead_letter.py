@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from muster.cluster.client import Client
 from muster.cluster.errors import Gone, Unavailable
+from muster.cluster.paging import Page
 from muster.events.dead_letters import SELECTOR, from_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
@@ -168,3 +170,21 @@ def test_letters_that_wait_keep_no_parsed_data() -> None:
     headers, _ = binary(EVENT)
     assert letters.handle(headers, body).status == 202
     assert kept_values == [0]
+
+
+def test_little_is_kept_of_large_letters() -> None:
+    """A team that shares the namespace can write hundreds of a megabyte, more than a function's memory."""
+
+    class LargeConfigMaps(FakeCluster):
+        def page(self, *_: Any, token: str = "", **__: Any) -> Page:
+            number = int(token or 40)
+            metadata = {"name": f"large-{number}", "creationTimestamp": f"2026-11-21T08:00:{number}Z"}
+            text = "x" * 1_000_000 + token
+            return Page([{"metadata": metadata, "data": {"text": text}}], str(number - 1) if number else "")
+
+    cluster = LargeConfigMaps()
+    tracemalloc.start()
+    assert send(keeper(cluster, limit=41)) == 202
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+    assert cluster.calls[-1] == "delete configmaps muster-dead-letter"
