@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from muster.cluster.errors import ApiGone, Forbidden
@@ -41,6 +42,7 @@ _ALWAYS_SERVED = (PODS, JOBS)
 """Kinds of which a 404 means that no API server answered; the others may not be installed."""
 
 _IN_GROUP = "schedulingGroup"
+_GROUP_PREFIX = "podgroup/"
 _Found = TypeVar("_Found")
 
 _POD_LABELS = frozenset(runs_as(kind).pod_label for kind in KINDS)
@@ -105,7 +107,7 @@ def read_status(
 ) -> ClusterStatus:
     """Return what waits or runs without a gang; "" means all namespaces.
 
-    A group or pod is only listed if the condition message of no owner in its namespace names it: before
+    A group or pod is only listed if no owner of all its pods names it in a condition message: before
     emit_conditions has run, or where that function is not installed.
 
     Args:
@@ -123,13 +125,23 @@ def read_status(
     unmarked = lister.list(PODS, _outlines, labels=f"!{GROUP}", fields=_UNBOUND)
     found = [*marked, *(pod for pod in unmarked if pod.gated)]
     pods = _PodStates(list({(pod.namespace, pod.name): pod for pod in found}.values()))
-    owners = [item for kind in KINDS for item in lister.list(kind.resource, partial(_of_owners, kind, pods))]
-    named = {(owner.namespace, name) for owner in owners for name in _NAME.findall(owner.message)}
+    by_kind = {kind: lister.list(kind.resource, partial(_of_owners, kind, pods)) for kind in KINDS}
+    named = {
+        (owner.namespace, runs_as(kind).pod_label, owner.name, name)
+        for kind, owners in by_kind.items()
+        for owner in owners
+        for name in _NAME.findall(owner.message)
+    }
     groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods)))
     members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
-    unnamed = [member for member in members if (member.namespace, member.name) not in named]
+    unnamed = [
+        member
+        for member in members
+        if not any((member.namespace, *owner, member.name) in named for owner in pods.owners_of(member))
+    ]
     status.items = sorted(
-        [*owners, *unnamed], key=lambda item: (item.namespace, item.since, item.what, item.reason)
+        [*chain(*by_kind.values()), *unnamed],
+        key=lambda item: (item.namespace, item.since, item.what, item.reason),
     )
     return status
 
@@ -216,13 +228,24 @@ class _PodStates:
         self.all = pods
         self._running: set[tuple[str, str, str]] = set()
         self._pending: set[tuple[str, str, str]] = set()
+        self._owners: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
         for pod in pods:
             (self._running if pod.bound else self._pending).update(pod.keys())
+            group = pod.namespace, pod.group
+            self._owners[group] = self._owners.get(group, frozenset(pod.owners)).intersection(pod.owners)
 
     def run(self, namespace: str, label: str, name: str) -> bool:
         """Whether pods run that have a label or group, and none of them waits."""
         key = (namespace, label, name)
         return key in self._running and key not in self._pending
+
+    def owners_of(self, member: Item) -> frozenset[tuple[str, str]]:
+        """Return label and name of each owner of all pods of a group, or of all pods without a group.
+
+        The message of another owner, in which its user chooses words, says nothing of these pods.
+        """
+        group = member.name if member.what.startswith(_GROUP_PREFIX) else ""
+        return self._owners.get((member.namespace, group), frozenset())
 
 
 def _of_owners(kind: OwnerKind, pods: _PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
@@ -266,7 +289,7 @@ def _of_groups(pods: _PodStates, bodies: Iterable[Object]) -> Iterator[tuple[tup
 def _of_group(group: PodGroup, pods: _PodStates) -> Item | None:
     """Return the entry of a basic group in place of a failed policy, or of a group that has no room."""
     metadata = group.metadata
-    name, fallback = f"podgroup/{metadata.name}", metadata.annotations.get(FALLBACK)
+    name, fallback = f"{_GROUP_PREFIX}{metadata.name}", metadata.annotations.get(FALLBACK)
     if fallback is not None:
         reason, _, message = fallback.partition(": ")
         if not _REASON.fullmatch(reason):
@@ -314,5 +337,5 @@ def _why_gated(group: str, count: str, oldest: str, *, orphaned: bool) -> tuple[
         return f"pod/{oldest}", Reason.API_NOT_SERVED, message
     if orphaned:
         message = f"{count} of a PodGroup that does not exist"
-        return f"podgroup/{group}", Reason.WAITING_FOR_POD_GROUP, message
-    return f"podgroup/{group}", Reason.SCHEDULING_GATED, f"{count} with Muster's gate"
+        return f"{_GROUP_PREFIX}{group}", Reason.WAITING_FOR_POD_GROUP, message
+    return f"{_GROUP_PREFIX}{group}", Reason.SCHEDULING_GATED, f"{count} with Muster's gate"

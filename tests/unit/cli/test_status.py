@@ -53,6 +53,7 @@ def a_member(*modifiers: b.Modifier, name: str = "llama-0") -> Any:
     return pod
 
 
+UNGATED = b.with_spec(schedulingGates=[])
 NO_ROOM = a_condition("PodGroupsScheduled", "Unschedulable", "0 of 1 groups scheduled")
 MISSING = (f"podgroup/{GROUP}", SINCE, "WaitingForPodGroup")
 INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no DNS label"}
@@ -126,6 +127,7 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
             [
                 b.a_trainjob(a_condition("PodGroupsScheduled", "Unschedulable", f"{GROUP}: 0 of 2 bound")),
                 b.a_pod_group(GROUP, a_condition("PodGroupInitiallyScheduled", "Unschedulable", "no room")),
+                a_member(b.labelled({"jobset.sigs.k8s.io/jobset-name": "llama"}), UNGATED),
             ],
             [("trainjob/llama", SINCE, "Unschedulable")],
             id="a group that a condition names is listed once",
@@ -161,7 +163,6 @@ PLACED = a_condition("muster.dev/PodGroupsScheduled", "Scheduled", "1 of 1", sta
 NOT_PLACED = a_condition(
     "muster.dev/PodGroupsScheduled", "InvalidPolicy", "the pods are scheduled one by one"
 )
-UNGATED = b.with_spec(schedulingGates=[])
 
 
 @pytest.mark.parametrize(

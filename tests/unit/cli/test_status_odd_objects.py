@@ -88,6 +88,43 @@ def test_a_gated_pod_is_listed_whatever_its_labels(
     assert [(item.what, item.reason) for item in _items(*objects)] == expected
 
 
+def _ungrouped(name: str, job: Any) -> Any:
+    """A pod of a Job that waits with Muster's gate, without a group."""
+    return b.a_pod(job, 0, b.unstamped, b.gated(GATE), b.named(name))
+
+
+OTHER = b.a_job(b.named("other"), _refused("InvalidPolicy", f"groups[0].name: {GROUP}, llama-0"))
+"""A Job of another user, whose policy names the group and the pod, and so its condition."""
+
+
+@pytest.mark.parametrize(
+    ("pods", "waiting"),
+    [
+        pytest.param([_member()], f"podgroup/{GROUP}", id="a group"),
+        pytest.param(
+            [_member(), b.a_pod(OTHER, 0, b.stamped(GROUP), b.gated(GATE))],
+            f"podgroup/{GROUP}",
+            id="a group that a pod of the other user names",
+        ),
+        pytest.param([_ungrouped("llama-0", b.a_job())], "pod/llama-0", id="a pod without a group"),
+        pytest.param(
+            [_ungrouped("llama-0", OTHER), _ungrouped("llama-1", b.a_job())],
+            "pod/llama-0",
+            id="pods without a group, the first of which is the other user's",
+        ),
+    ],
+)
+def test_a_condition_hides_no_pods_of_other_owners(pods: list[Any], waiting: str) -> None:
+    """A user chooses words of its message, in a policy with a fault."""
+    assert {item.what for item in _items(OTHER, *pods)} == {"job/other", waiting}
+
+
+def test_a_condition_hides_the_groups_of_its_owner() -> None:
+    """They are named in the owner's row."""
+    pods = [b.a_pod(OTHER, index, b.stamped(GROUP), b.gated(GATE)) for index in (0, 1)]
+    assert {item.what for item in _items(OTHER, *pods)} == {"job/other"}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
