@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput
+from muster.cli.kubeconfig_file import write_kubeconfig
 from muster.cli.output import CommandError, echo, step_shown
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.server import serve
@@ -43,12 +44,18 @@ def command(port: int, kubeconfig_out: Path | None, paths: tuple[Path, ...], rel
     """
     server = ApiServer(port=port, release=release)
     server.load(resource_definitions())
+
+    def announce(url: str) -> None:
+        if kubeconfig_out is not None:
+            write_kubeconfig(kubeconfig_out, server.kubeconfig())
+        echo(url)
+
     try:
         if paths:
             with step_shown("loading") as show:
                 loaded = load(server, paths, loading=show)
             echo(f"{loaded} objects loaded", err=True)
-        serve(server, kubeconfig_out, echo)
+        serve(server, announce)
     except ManifestError as error:
         raise BadInput(str(error)) from None
     except OSError as error:

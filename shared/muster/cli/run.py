@@ -15,6 +15,7 @@ from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
+from muster.cli.kubeconfig_file import write_kubeconfig
 from muster.cli.output import CommandError
 from muster.cli.overlays import overlay_option
 from muster.local import display
@@ -24,7 +25,6 @@ from muster.local.stack import Stack, StackOptions
 from muster.local.stories import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
-from muster.replay.files import PRIVATE
 from muster.replay.snapshots import Objects
 from muster.simulator.broker import Report
 
@@ -172,8 +172,7 @@ class _Show:
         assert stack.server is not None  # noqa: S101 - stories run on the embedded API server only
         with tempfile.TemporaryDirectory(prefix="muster-") as folder:
             path = Path(folder) / "kubeconfig"
-            path.touch(PRIVATE)
-            path.write_text(stack.server.kubeconfig())
+            write_kubeconfig(path, stack.server.kubeconfig())
             for line in (
                 f"API server {stack.url}, broker {stack.broker_url}",
                 f"export KUBECONFIG={path}",

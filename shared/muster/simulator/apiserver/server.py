@@ -6,7 +6,6 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -202,12 +201,11 @@ current-context: embedded
 """
 
 
-def serve(server: ApiServer, kubeconfig: Path | None, announce: Callable[[str], object]) -> None:
+def serve(server: ApiServer, announce: Callable[[str], object]) -> None:
     """Run a server until SIGINT or SIGTERM.
 
     Args:
         server: not started yet.
-        kubeconfig: the file to write a kubeconfig to; None writes none.
         announce: called with the URL once the server answers.
 
     Raises:
@@ -219,8 +217,5 @@ def serve(server: ApiServer, kubeconfig: Path | None, announce: Callable[[str], 
     # sets an Event could deadlock: it may run while the main thread holds the Event's lock.
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOP_SIGNALS)
     with server:
-        if kubeconfig is not None:
-            kubeconfig.touch(0o600)
-            kubeconfig.write_text(server.kubeconfig())
         announce(server.url)
         signal.sigwait(_STOP_SIGNALS)
