@@ -101,7 +101,7 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     server = _text(cluster, "server") or ""
     if not _is_http(server):
         raise BadKubeconfigError(
-            f"{named}: cluster {_text(found, 'cluster')!r}: server {server!r} is not a URL"
+            f"{named}: cluster {_text(found, 'cluster')!r}: server {_without_login(server)!r} is not a URL"
             if server
             else f"{named}: cluster {_text(found, 'cluster')!r} has no server"
         )
@@ -118,9 +118,16 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
 
 def _is_http(server: str) -> bool:
     try:
-        return urlsplit(server).scheme in {"http", "https"}
-    except ValueError:  # `http://[::1`
+        parts = urlsplit(server)
+        port = parts.port
+    except ValueError:  # `http://[::1`, or a port that is no number
         return False
+    return parts.scheme in {"http", "https"} and port != 0
+
+
+def _without_login(server: str) -> str:
+    """Return what is no URL without what may be its user, password and query."""
+    return re.split(r"[?#]", re.sub(r"(?s)^([A-Za-z][\w+.-]*://)?.*@", r"\1", server))[0]
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -98,6 +98,20 @@ KUBECONFIGS = [
         id="an auth-provider that runs a command",
     ),
     pytest.param(a_kubeconfig("http://[::1"), ["'near'", "'http://[::1'"], id="half an IPv6 address"),
+    *(
+        pytest.param(a_kubeconfig(server), ["'near'", f"'{shown}'"], id=f"a login in {what}")
+        for server, shown, what in (
+            ("admin:hunter2@example.com", "example.com", "a server without a scheme"),
+            ("ftp://hunter2@example.com/a?t=hunter2", "ftp://example.com/a", "another scheme"),
+            (
+                "https://admin:hunter2@example.com:99999",
+                "https://example.com:99999",
+                "a URL with no such port",
+            ),
+            ("https://admin:hunter2@[::1", "https://[::1", "half an IPv6 address"),
+            ("https://admin:hunter2/3@example.com", "https://example.com", "a URL with a slash in it"),
+        )
+    ),
     pytest.param(a_kubeconfig(contexts="none"), ["contexts"], id="contexts that are no list"),
     pytest.param(a_kubeconfig(users=[{"user": {}}]), ["users[0]", "name"], id="a user without a name"),
     pytest.param(
@@ -149,6 +163,7 @@ def test_a_bad_kubeconfig_is_reported_in_the_same_line_by_all_commands(
     line = lines["status"]
     assert set(lines.values()) == {line}
     assert_names(line, str(path), *names)
+    assert "hunter2" not in line
     wording(without_folder(line, tmp_path))
 
 
