@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import click
 
-from muster.cli.output import echo
+from muster.cli.output import echo_line
 from muster.objects.text import cut_to
 
 COMMANDS = {
@@ -87,7 +87,7 @@ class _Subcommands(click.Group):
                 _report_bug(error)
                 sys.exit(BUG)
             # A file that was typed, with a name that is too long, or in a folder of others.
-            echo(f"muster: {cut_to(error.filename, 400)}: {error.strerror}", err=True)
+            echo_line(f"muster: {cut_to(error.filename, 400)}: {error.strerror}", err=True)
             sys.exit(BAD_FILE)
         except Exception as error:  # noqa: BLE001 - a person gets one line, also of a bug
             _report_bug(error)
@@ -105,7 +105,7 @@ def _show(error: click.ClickException) -> None:  # noqa: TID251 - likewise
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "muster"
         text = f"{text.removesuffix('.')}; see {path} --help"
-    echo(f"muster: {text}", err=True)
+    echo_line(f"muster: {text}", err=True)
 
 
 def _discard_output() -> None:
@@ -120,7 +120,7 @@ def _report_bug(error: Exception) -> None:
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{place.filename}:{place.lineno}"
     text = " ".join(f"{type(error).__name__}: {error}".split())
-    echo(f"muster: this is a bug: {text} ({where}); {TRACEBACK}=1 prints its trace", err=True)
+    echo_line(f"muster: this is a bug: {text} ({where}); {TRACEBACK}=1 prints its trace", err=True)
 
 
 @click.command("muster", cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"]})

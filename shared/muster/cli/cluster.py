@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError, echo
+from muster.cli.output import CommandError, echo_line
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
@@ -165,7 +165,7 @@ def _require_api_server(client: Client) -> None:
 @contextmanager
 def _patience(url: str) -> Iterator[None]:
     """Print what is waited for if the block takes long and a person looks."""
-    timer = threading.Timer(_PATIENCE_SECONDS, lambda: echo(f"waiting for {url} ...", err=True))
+    timer = threading.Timer(_PATIENCE_SECONDS, lambda: echo_line(f"waiting for {url} ...", err=True))
     timer.daemon = True
     if sys.stderr.isatty():
         timer.start()

@@ -11,7 +11,7 @@ import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_data, output_option, progress
+from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
 from muster.cluster.versioned import Versioned
@@ -80,14 +80,14 @@ def _as_applied(
         files = ", ".join(map(str, paths))
         raise BadInput(f"{files}: has no TrainJob, JobSet, Job, runtime, pod, PodGroup, Workload or policy")
     for note in assumed.notes:
-        echo(f"muster: {note}", err=True)
+        echo_line(f"muster: {note}", err=True)
     yield from facts_of_files(assumed, below)
     with progress(len(assumed.owners), "jobs", hidden=sys.stdout.isatty()) as advance:
         for explanation in explain_owners(assumed, below, _now()):
             yield explanation
             advance()
     for _, fault in assumed.faults:
-        echo(f"muster: {fault}", err=True)
+        echo_line(f"muster: {fault}", err=True)
     if assumed.faults:
         raise SystemExit(BadInput.exit_code)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import echo, echo_data, output_option, step_shown
-from muster.objects.text import printable
+from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
 
@@ -68,7 +67,7 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
 
 def _print_text(result: LintResult) -> None:
     for fault in result.faults:
-        echo(printable(str(fault)))  # a line break in a name would begin a line that looks like lint's
+        echo_line(str(fault))  # a line break in a name would begin a line that looks like lint's
     errors, warnings = result.count(Severity.ERROR), result.count(Severity.WARNING)
     policies, jobs = _counted(result.policies, "policy", "policies"), _counted(result.owners, "job", "jobs")
     found = f"{_counted(errors, 'error', 'errors')}, {_counted(warnings, 'warning', 'warnings')}"
@@ -81,7 +80,7 @@ def _counted(number: int, one: str, many: str) -> str:
 
 def _print_github(result: LintResult) -> None:
     for fault in result.faults:
-        echo(_annotation(fault))
+        echo_line(_annotation(fault))
 
 
 def _annotation(fault: Fault) -> str:

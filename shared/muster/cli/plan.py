@@ -9,7 +9,7 @@ import click
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo, echo_data, output_option
+from muster.cli.output import echo, echo_data, echo_line, output_option
 from muster.operator.plan import as_yaml, plan_step
 from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
@@ -70,7 +70,7 @@ def command(
         snapshots, named = read_snapshots(object_files), objects_of_events([request], owners_only=False)
         snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
         for line in missing_objects(named, snapshot, snapshots):
-            echo(f"muster: {line}", err=True)
+            echo_line(f"muster: {line}", err=True)
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
         documents = plan_step(step, request, snapshot.objects, now)
     if not documents:

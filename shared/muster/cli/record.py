@@ -29,10 +29,11 @@ from muster.cli.arguments import (
     stop_signals,
 )
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, clear_line, echo
+from muster.cli.output import CommandError, clear_line, echo, echo_line
 from muster.cluster.client import Client
 from muster.kustomize import CLUSTER, of_kind
 from muster.local.serving import WsgiServer
+from muster.objects.text import printable
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.recording.events import BODY_LIMIT, EventRecorder, sink_app
@@ -127,13 +128,13 @@ def command(  # noqa: PLR0913 - one argument for each option
             checkpoints = CheckpointWriter(output, cluster.client, cluster.specs, every)
             checkpoints.write("start")
         with origin.record(recorder) as description:
-            echo(f"recording {description}; Ctrl-C stops it", err=True)
+            echo_line(f"recording {description}; Ctrl-C stops it", err=True)
             duration = _wait(stop, seconds, recorder, checkpoints)
         if checkpoints is not None:
             checkpoints.try_write("end")
     _report(file, recorder, duration)
     if checkpoints is not None:
-        echo(f"{objects_file}: moments {', '.join(checkpoints.names)}")
+        echo_line(f"{objects_file}: moments {', '.join(checkpoints.names)}")
     if recorder.error is not None:
         raise CommandError(f"{file}: {recorder.error.strerror}")
     if recorder.recorded.total() < count:
@@ -279,20 +280,20 @@ def _show_count(recorder: EventRecorder) -> None:
     """Update the line with the count if standard error is a terminal."""
     if sys.stderr.isatty():
         clear_line()
-        echo(f"{recorder.recorded.total()} events, last: {recorder.last}", nl=False, err=True)
+        echo(printable(f"{recorder.recorded.total()} events, last: {recorder.last}"), nl=False, err=True)
 
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
     """Print the number of recorded events by kind and verb, and of those left out by reason."""
     if sys.stderr.isatty():
         clear_line()
-    echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
+    echo_line(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
     counted = sorted(recorder.recorded.items())
     for kind in dict.fromkeys(kind for (kind, _), _ in counted):
         counts = [f"{count} {verb}".rstrip() for (other, verb), count in counted if other == kind]
-        echo(f"  {kind}: {', '.join(counts)}")
+        echo_line(f"  {kind}: {', '.join(counts)}")
     for reason, count in sorted(recorder.left_out.items()):
-        echo(f"  left out: {count} {reason}")
+        echo_line(f"  left out: {count} {reason}")
 
 
 @contextmanager

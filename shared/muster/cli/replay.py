@@ -183,7 +183,7 @@ def command(  # noqa: PLR0913 - one argument for each option
 def _warn(location: str, event: CloudEvent) -> None:
     """Print a warning if an event of ApiServerSource lacks the attributes that triggers filter by."""
     if event["type"].startswith("dev.knative.apiserver.") and not (event["kind"] and event["apiversion"]):
-        echo(
+        echo_line(
             f"muster: {location}: no trigger matches without the extensions apiversion and kind",
             err=True,
         )

@@ -12,7 +12,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import Connection, KubeconfigOptions, brief, cluster_options, connected
-from muster.cli.output import echo, echo_data, output_option, step_shown
+from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
 from muster.cli.tables import fitted, terminal_columns
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
@@ -82,7 +82,7 @@ def _watch(look: Callable[[], ClusterStatus], show: Callable[[ClusterStatus], No
         except ClusterError as error:
             if shown is None:
                 raise
-            echo(f"muster: {type(error).__name__}: {brief(error)}", err=True)
+            echo_line(f"muster: {type(error).__name__}: {brief(error)}", err=True)
         else:
             if status != shown or sys.stdout.isatty():
                 if sys.stdout.isatty():
@@ -103,7 +103,7 @@ def _show(status: ClusterStatus, namespace: str, output: str) -> None:
     else:
         echo_data([{**asdict(item), "state": str(item.state)} for item in status.items], output)
     for kind, message in status.not_read.items():
-        echo(f"muster: {kind} could not be read: {message}", err=True)
+        echo_line(f"muster: {kind} could not be read: {message}", err=True)
 
 
 def _table(items: Sequence[Item], state: State) -> str:

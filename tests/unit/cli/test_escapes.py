@@ -7,9 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from muster.cli import check, record
 from muster.cluster.snapshot import Snapshot
 from muster.local import display
 from muster.objects.meta import ObjectRef
+from muster.objects.text import printable
+from muster.operator.check import Finding, Level
+from muster.replay.files import AppendedFile
+from muster.replay.recording.events import EventRecorder
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.broker import CloudEvent
 from muster.steps import step_named
@@ -79,6 +84,41 @@ def test_a_name_begins_no_line_of_lint(muster: Muster, filed: Filed) -> None:
     printed = muster("lint", filed("job.yaml", json.dumps(job))).stdout
     assert rf"llama\n{claimed}" in printed
     assert claimed not in printed.splitlines()
+
+
+FORGED = "a\nok    policies: all fine"
+"""A name or message that would end with a line of its own."""
+
+
+def test_a_name_begins_no_line_of_explain(muster: Muster, filed: Filed) -> None:
+    """A job that cannot be read is one line on standard error."""
+    job = b.a_job(b.named(FORGED), b.labelled({"muster.dev/group": "a"}))
+    del job["spec"]["template"]
+    (line,) = muster("explain", filed("job.yaml", json.dumps(job))).stderr.splitlines()
+    assert printable(FORGED) in line
+
+
+def test_a_message_begins_no_line_of_check(
+    muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A webhook or an owner of a namespace chooses words of messages."""
+    found = [Finding(Level.FAIL, "a dry run", FORGED)]
+    monkeypatch.setattr(check, "_findings", lambda *_, **__: iter(found))
+    with ApiServer() as server:
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        printed = muster("check", "-n", "default", "--kubeconfig", str(tmp_path / "kubeconfig")).stdout
+    assert [line.split()[0] for line in printed.splitlines()] == ["FAIL"]
+    assert printable(FORGED) in printed
+
+
+def test_a_kind_begins_no_line_of_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever sends the events chooses it."""
+    file = AppendedFile(tmp_path / "events.jsonl")
+    recorder = EventRecorder(file)
+    recorder.recorded[FORGED, "add"] += 1
+    record._report(tmp_path, recorder, 1.0)
+    file.close()
+    assert printable(f"  {FORGED}: 1 add") in capsys.readouterr().out.splitlines()
 
 
 def test_an_event_that_was_not_delivered_is_escaped() -> None:
