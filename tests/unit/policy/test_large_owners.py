@@ -273,3 +273,18 @@ def test_completions_that_the_jobset_lacks_are_not_counted(size: str, sizes: dic
         assert not isinstance(resolved, NoOp)
         members = members_to_run(resolved.pod_sets, seen.members.jobs)
         assert {instance.suffix: pods for instance, pods in members.items()} == sizes
+
+
+def test_pods_of_thousands_of_other_groups_are_planned_in_linear_time() -> None:
+    """A user may create a PodGroup for each of a Job's pods, none of which is among the Job's groups."""
+    names = [f"stray-{number}" for number in range(20_000)]
+    pod = a_pod()
+    seen = observed(
+        a_job(),
+        pods=[pod | {"spec": pod["spec"] | {"schedulingGroup": {"podGroupName": name}}} for name in names],
+        groups=map(a_pod_group, names),
+    )
+    resolved = resolve(seen)
+    assert not isinstance(resolved, NoOp)
+    with cpu.at_most(CPU_SECONDS):
+        conditions_of(seen, resolved)

@@ -268,10 +268,9 @@ def _fallback_of_strays(resolved: ResolvedOwner, members: LiveMembers) -> list[P
     """Return the fallback PodGroups that unfinished pods name and that are not among the owner's groups."""
     wanted = {name for _, name in resolved.pod_groups()}
     named = {pod.pod_group_name for pod in members.pods if not (pod.finished or pod.being_deleted)}
+    strays = named - wanted
     return [
-        group
-        for group in members.groups
-        if group.metadata.name in named - wanted and _is_fallback(group, resolved)
+        group for group in members.groups if group.metadata.name in strays and _is_fallback(group, resolved)
     ]
 
 
