@@ -131,10 +131,11 @@ class Sweeps:
     ) -> tuple[Counter[str], int]:
         """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
-        An object that exceeds the deadline is put back once, so that the next sweep begins with it, and then
-        dropped, so that the others are reached. The remaining writes of an object, and the objects of slow
-        namespaces beyond their time, follow after the others, as far as there is time. They do not
-        keep the round open, because only the next round sees the events that others lose in the meantime.
+        An object that exceeds the deadline is put back, and its namespace charged, so that the others are
+        reached first. It is dropped once a sweep began with it and it exceeds the deadline again. The
+        remaining writes of an object, and the objects of slow namespaces beyond their time, follow after the
+        others, as far as there is time. They do not keep the round open, because only the next round sees the
+        events that others lose in the meantime.
         """
         reasons: Counter[str] = Counter()
         live = actions = 0
@@ -146,11 +147,13 @@ class Sweeps:
             if outcome is None:
                 outcome = self._run(cluster, subject)
                 live += 1
-            subjects.charge(subject, time.monotonic() - began)
-            late = outcome.reason == Reason.DEADLINE_EXCEEDED
-            if late and not is_last and subject is not current.put_back:
-                current.put_back = subject
+            late = outcome.reason == Reason.DEADLINE_EXCEEDED and not is_last
+            comes_again = late and (bool(reasons) or subject not in current.put_back)
+            if comes_again:
+                current.put_back.append(subject)
                 subjects.put_back(subject)
+            subjects.charge(subject, time.monotonic() - began)
+            if comes_again:
                 break
             if outcome.reason == Reason.WRITE_LIMIT:
                 subjects.put_last(subject)
@@ -182,7 +185,7 @@ class _Round:
 
     def __init__(self, step: Step, cluster: DeadlineClient) -> None:
         self.listed = ListCache(cluster, step.lists)
-        self.put_back: Subject | None = None
+        self.put_back: list[Subject] = []
         self.gangs = GangTally()
         self._step = step
         self._subjects: _Turns | None = None
@@ -253,7 +256,6 @@ class _Turns:
         self._charged: Counter[str] = Counter()
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._taken: Counter[str] = Counter()
-        self._next: Subject | None = None
         self.unfinished: deque[Subject] = deque()
         self._number = sum(map(len, self._left.values()))
 
@@ -265,19 +267,16 @@ class _Turns:
         if not self._number:
             return self.unfinished.popleft()
         self._number -= 1
-        if self._next is not None:
-            subject, self._next = self._next, None
-            return subject
-        while charged := self._charged.pop(self._waiting[0][-1], 0):
+        while True:
             turns, place, name = self._waiting[0]
-            heapq.heapreplace(self._waiting, (turns + charged, place, name))
-        turns, place, name = self._waiting[0]
-        subject = self._left[name].popleft()
-        if self._left[name]:
-            heapq.heapreplace(self._waiting, (turns + 1, place, name))
-        else:
-            heapq.heappop(self._waiting)
-        return subject
+            charged = self._charged.pop(name, 0)
+            if not self._left[name]:
+                heapq.heappop(self._waiting)
+            elif charged:
+                heapq.heapreplace(self._waiting, (turns + charged, place, name))
+            else:
+                heapq.heapreplace(self._waiting, (turns + 1, place, name))
+                return self._left[name].popleft()
 
     def charge(self, subject: Subject, seconds: float) -> None:
         """Count the time that an object took, and the turns beyond its first."""
@@ -289,9 +288,9 @@ class _Turns:
             self._limit_slow_namespaces()
 
     def put_back(self, subject: Subject) -> None:
-        """Make an object that was taken the next one."""
+        """Take the object that was taken last once more, after the others of its namespace."""
         self._number += 1
-        self._next = subject
+        self._left[_namespace_of(subject)].append(subject)
 
     def _limit_slow_namespaces(self) -> None:
         """Move the objects of slow namespaces behind all others once these took their time together."""

@@ -204,7 +204,7 @@ def test_how_old_the_lists_of_a_round_may_be(
 def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """It is put back once, so that it has a sweep to itself; then it is reported and the sweep goes on."""
+    """It is put back until a sweep begins with it; then it is reported and the sweep goes on."""
     looked_at = []
 
     def observe(bounded: Any, subject: ObjectRef) -> ObjectRef:
@@ -325,7 +325,7 @@ def test_small_objects_of_one_namespace_may_take_more_than_large_ones(
 
 
 def test_an_object_beyond_the_deadline_counts_as_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes a whole sweep; it is put back once, which is no reason to count it less."""
+    """Each takes a whole sweep; it is put back, which is no reason to count it less."""
     monkeypatch.setattr("muster.runtime.sweep.SLOW_SECONDS", 0.1)
     monkeypatch.setattr("muster.runtime.sweep.ALL_LARGE_SECONDS", 0.3)
     hostile = [ObjectRef("v1", "Pod", "hostile", f"p{number}") for number in range(9)]
@@ -347,6 +347,35 @@ def test_an_object_beyond_the_deadline_counts_as_slow(monkeypatch: pytest.Monkey
     for number in range(5):
         swept(handler, str(number))
     assert len(rounds) >= 2
+
+
+@pytest.mark.parametrize("event_id", ["1", "2", "3", "4"])
+def test_an_object_beyond_the_deadline_comes_again_after_other_namespaces(
+    event_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Writes behind a slow webhook of one namespace would take two whole sweeps before others have a turn."""
+    slow = [ObjectRef("v1", "Pod", f"slow-{number}", f"s{number}") for number in range(3)]
+    looked_at: list[list[ObjectRef]] = []
+
+    def responsible_for(_cluster: Any) -> list[ObjectRef]:
+        looked_at.append([])
+        return [*slow, *pods(7)]
+
+    def plan(inputs: ObjectRef, _now: Any) -> NoOp:
+        looked_at[-1].append(inputs)
+        if inputs in slow:
+            time.sleep(0.1)
+            raise DeadlineExceeded("a call is not made beyond the deadline")
+        return NoOp(Reason.UP_TO_DATE)
+
+    handler = a_handler(a_step(responsible_for=responsible_for, plan=plan, observe=_read))
+    while len(looked_at) < 2:
+        swept(handler, event_id)
+    first_round = looked_at[0]
+    assert set(first_round[:10]) == {*slow, *pods(7)}
+    assert set(first_round[10:]) == set(slow)
+    reported = [line for line in lines(caplog) if line[0] == "come_again"]
+    assert set(reported) == {("come_again", "DeadlineExceeded", one.name) for one in slow}
 
 
 def _read(bounded: Any, subject: ObjectRef) -> ObjectRef:
