@@ -66,7 +66,7 @@ STEP = Step(
     lists=(
         sweep.ALL_PODS,
         *sweep.groups_and_owners(),
-        Listing(EVENTS, None, fields="reason=FailedCreate"),
+        Listing(EVENTS, None, fields="reason=FailedCreate", optional=True),
     ),
     permissions=permissions.READ_OWNERS
     | permissions.READ_COMPOSITES

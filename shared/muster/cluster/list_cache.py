@@ -45,6 +45,9 @@ _BeforeParsing = Callable[[bytes, str], None]
 _FREE_BYTES = 512
 """Bytes of each object that do not count: as much is kept of one for which there is no room."""
 
+_KEY_BYTES = 512
+"""What the keys and the index of an object take: an Event of 330 bytes takes 800 in all."""
+
 
 @dataclass(frozen=True)
 class Listing:
@@ -56,6 +59,7 @@ class Listing:
         labels: the label selector of the request.
         fields: the field selector of the request.
         needless: whether an object, as `view` shows it, needs nothing; only its name and UID are kept.
+        optional: whether an object for which there is no room is left out, and not kept by its name.
     """
 
     resource: Resource
@@ -63,6 +67,7 @@ class Listing:
     labels: str = ""
     fields: str = ""
     needless: Callable[[Any], bool] = lambda _object: False
+    optional: bool = False
 
     def kept(self, body: Object, most_bytes: int) -> bytes:
         """Return the text to keep of an object: a tenth of the memory of parsed JSON."""
@@ -80,6 +85,10 @@ class Listing:
             return kept
         # A text as spec is invalid, so that the step runs live on the object and on whatever it is part of.
         return _json(_identity(body) | {"spec": f"more than {most_bytes} bytes"})
+
+    def counted(self, kept: bytes) -> int:
+        """Return the bytes that count of a kept object; of one that may be left out all that it takes."""
+        return len(kept) + _KEY_BYTES if self.optional else max(0, len(kept) - _FREE_BYTES)
 
 
 def _identity(body: Object) -> Object:
@@ -275,8 +284,12 @@ class ListCache(ReadOnly):
         table = self._tables.setdefault(listing.resource, _Table())
         for body in page.objects:
             namespace = body["metadata"].get("namespace") or ""
-            kept = listing.kept(body, min(self.limits.kept_bytes, self._bytes_left(namespace)))
-            self._count(namespace, len(kept))  # not as compressed: all of an owner's may be parsed at once
+            left = self._bytes_left(namespace)
+            kept = listing.kept(body, min(self.limits.kept_bytes, left))
+            counted = listing.counted(kept)  # not as compressed: all of an owner's may be parsed at once
+            if listing.optional and counted > left:
+                continue
+            self._count(namespace, counted)
             table.add(body, kept)
         self.pages += 1
         self._token = page.token
@@ -352,7 +365,7 @@ class ListCache(ReadOnly):
         kept = _json_of_each(bodies, min(most_bytes, self._bytes_left(namespace)))
         if kept is not None:
             self._answers[key] = kept
-            self._count(namespace, sum(map(len, kept)))
+            self._count(namespace, max(0, sum(map(len, kept)) - _FREE_BYTES))
         return bodies
 
     def _bytes_left(self, namespace: str) -> int:
@@ -362,7 +375,6 @@ class ListCache(ReadOnly):
         """
         return self.limits.sweep_bytes - self._all_bytes - self._bytes[namespace]
 
-    def _count(self, namespace: str, size: int) -> None:
-        counted = max(0, size - _FREE_BYTES)
+    def _count(self, namespace: str, counted: int) -> None:
         self._bytes[namespace] += counted
         self._all_bytes += counted

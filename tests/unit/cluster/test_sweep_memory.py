@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from muster import steps
 from muster.cluster.list_cache import ListCache, Listing, _Compressed
 from muster.cluster.read import each
 from muster.cluster.snapshot import Snapshot
@@ -106,6 +107,27 @@ def an_event(number: int, message: str) -> Object:
     """An Event of a tenant."""
     metadata = {"name": f"e-{number}", "namespace": "team-a"}
     return {"apiVersion": "v1", "kind": "Event", "metadata": metadata, "message": message}
+
+
+def a_failed_create(namespace: str, number: int) -> Object:
+    """A FailedCreate Event, as small as one can be."""
+    metadata = {"name": f"e-{number}", "namespace": namespace}
+    event = an_event(number, "x") | {"metadata": metadata, "reason": "FailedCreate"}
+    return event | {"involvedObject": {"kind": "Job", "namespace": namespace, "uid": f"u-{number}"}}
+
+
+def test_events_for_which_there_is_no_room_are_left_out() -> None:
+    """Anyone with `edit` may create any number of them; an owner's condition then lacks their message."""
+    hostile = (a_failed_create("a-hostile", number) for number in range(1000))
+    others = (a_failed_create("team-b", number) for number in range(3))
+    cluster = Snapshot([*hostile, *others])
+    cluster.limits = Limits(sweep_bytes=MOST)
+    step = steps.step_named("emit_conditions")
+    cache = ListCache(cluster, [listing for listing in step.lists if listing.resource == EVENTS])
+    while not cache.complete:
+        cache.read_page()
+    assert 1 < len(cache.list(EVENTS, "a-hostile")) <= MOST // 2 // 512
+    assert len(cache.list(EVENTS, "team-b", fields="reason=FailedCreate")) == 3
 
 
 def test_an_answer_without_room_is_encoded_as_far_as_there_is_room() -> None:
