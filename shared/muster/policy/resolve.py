@@ -133,7 +133,9 @@ class ResolvedOwner:
 
         Two living owners never get a Workload of the same name from Muster: a TrainJob and a JobSet of one
         name are the same owner, and the name of a Job's Workload has a hash of its UID. So a Workload with
-        Muster's labels whose owner lives and is not this one was labelled by someone else.
+        Muster's labels whose owner lives and is not this one was labelled by someone else. If that owner is
+        being deleted and its own Workload has this name, as that of an earlier TrainJob does for a JobSet of
+        its name, the Workload goes with it.
         """
         workload, holder = self.live.workload, self.live.name_holder
         if self.failure is not None or workload is None or self.own is not None:
@@ -141,7 +143,9 @@ class ResolvedOwner:
         if not is_musters(workload.metadata.labels):
             named = workload.spec.controller_ref
             held_by = f"controllerRef {named.kind} {named.name}"
-        elif holder is not None and not holder.being_deleted:
+        elif holder is not None and not (
+            holder.being_deleted and workload_name(holder) == workload.metadata.name
+        ):
             held_by = f"the labels of {holder.ref}"
         else:
             return None

@@ -12,7 +12,6 @@ from muster.objects.pods import Namespace
 from muster.objects.scheduling import Workload
 from muster.policy import group_labels
 from muster.policy.model import Action, GangGivenUp, NoOp, Plan, Reply, Verb
-from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
 from tests.conftest import Wording
 from tests.support.builders import (
@@ -156,12 +155,6 @@ EARLIER = a_workload(modifiers=[labelled({"muster.dev/owner-uid": "an-earlier-ui
             id="one on its way out: come again",
         ),
         pytest.param(
-            observed(workload=EARLIER, name_holder=Job.read(a_job(named("other"), being_deleted))),
-            NoOp(Reason.WORKLOAD_NAME_TAKEN, requeue=True),
-            ("team-a/llama-86f65b7bb7", "other"),
-            id="an earlier owner's, while that still goes: come again",
-        ),
-        pytest.param(
             observed(workload=EARLIER),
             Plan(Reason.LEFTOVER_REMOVED, "", (Action(Verb.DELETE, ref(EARLIER)),), requeue=True),
             ("team-a/llama-86f65b7bb7",),
@@ -269,17 +262,6 @@ def test_a_grouping_failure_leaves_fallback_groups_a_condition_and_an_event(word
     )
     assert plan.reason == Reason.WORKLOAD_NAME_TAKEN
     assert plan.reply == Reply("gave-up", ref(job), {"reason": "WorkloadNameTaken", "message": why})
-
-
-def test_a_workload_with_the_labels_of_another_living_owner_is_a_strangers(wording: Wording) -> None:
-    """Muster makes no two Workloads of one name: the pods run one by one, and the condition says why."""
-    other = Job.read(a_job(named("other")))
-    plan = plan_workload(observed(workload=EARLIER, name_holder=other), NOW)
-    assert isinstance(plan, Plan)
-    assert (plan.reason, plan.requeue) == (Reason.WORKLOAD_NAME_TAKEN, False)
-    assert [action.target.kind for action in plan.actions] == ["PodGroup", "Job", "Event"]
-    assert mentions(plan.message, "llama-86f65b7bb7", "team-a/other")
-    wording(plan.message)
 
 
 def test_a_repeated_grouping_failure_writes_nothing() -> None:
