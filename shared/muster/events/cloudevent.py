@@ -21,7 +21,7 @@ from cloudevents.core.exceptions import CloudEventValidationError
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from muster.objects.json_text import has_more_values
+from muster.objects.text import has_more_values
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch"

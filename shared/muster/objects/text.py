@@ -1,4 +1,4 @@
-"""Escape the control characters of text that is printed or stored for people to read."""
+"""Escape and cut text that people read, and count the values of JSON text before it is parsed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line separators, marks that reverse the direction of a text, and half characters."""
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
+"""A string of JSON, or its beginning; matches at every quote, so that a search takes linear time."""
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -21,3 +23,24 @@ def printable(text: str, limit: int | None = None) -> str:
 def cut_to(text: str, limit: int) -> str:
     """Return a text; one of more than `limit` characters is cut there and followed by three dots."""
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def has_more_values(text: bytes, limit: int) -> bool:
+    """Whether a JSON text has more values than the limit, without parsing it.
+
+    Values are counted by the characters before them, outside of strings. Of valid JSON at most two strings
+    belong to a value. Ends at the limit, so that a text of strings alone takes no longer.
+    """
+    if _separators(text, 0, len(text)) < limit:
+        return False
+    values, end = 1, 0
+    for number, string in enumerate(_STRING.finditer(text)):
+        values += _separators(text, end, string.start())
+        end = string.end()
+        if values > limit or number > 2 * limit:
+            return True
+    return values + _separators(text, end, len(text)) > limit
+
+
+def _separators(text: bytes, start: int, end: int) -> int:
+    return text.count(b",", start, end) + text.count(b"{", start, end) + text.count(b"[", start, end)

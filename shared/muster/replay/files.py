@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from muster.objects import yaml_files
-from muster.objects.json_text import has_more_values
+from muster.objects.text import has_more_values
 
 _GZIP = 16 + zlib.MAX_WBITS
 
