@@ -53,6 +53,7 @@ def command(
 
     A broker of Knative in knative-eventing is reached through the API server, which needs the right to
     `create` `services/proxy`; with --to any broker is reached directly, for example through a port-forward.
+    The dead letters are ConfigMaps, which need the rights to `list`, `get` and `delete`.
 
     Exits with 1 if an event could not be sent.
     """
