@@ -8,7 +8,7 @@ from muster.files import EVENTING
 from muster.kustomize import Manifest, load
 from muster.simulator.apiserver import resource_definitions
 from tests.cluster import manifests
-from tests.cluster.api import JSON, MERGE_PATCH, KubernetesApi
+from tests.cluster.api import APPLY, JSON, MERGE_PATCH, KubernetesApi
 from tests.cluster.processes import until
 from tests.contract.bodies import DEFINITIONS, Object, config_map, core
 from tests.contract.case import Conversation
@@ -129,6 +129,14 @@ def refused(answer: Any, policy: str) -> bool:
 def merge(api: Conversation, path: str, body: Any) -> Any:
     """Send a merge patch and return the answer."""
     return api.request("PATCH", path, body, MERGE_PATCH)
+
+
+def apply_again(api: Conversation, path: str, stored: Any, manager: str) -> Any:
+    """Apply the conditions that a status has, under the name of a manager; returns the answer."""
+    body = {key: stored[key] for key in ("apiVersion", "kind")}
+    body |= {"metadata": {"name": stored["metadata"]["name"]}}
+    body |= {"status": {"conditions": stored["status"]["conditions"]}}
+    return api.request("PATCH", path, body, APPLY, {"fieldManager": manager, "force": "true"})
 
 
 def applied(api_version: str, subresource: str) -> Object:

@@ -73,19 +73,25 @@ def test_a_large_pod(conversation: Conversation) -> None:
     assert len(left["spec"]["schedulingGates"]) == len(others)
 
 
-def test_a_pod_with_a_megabyte_of_managed_fields(conversation: Conversation) -> None:
-    """The bytes of what another manager has are counted within the limit on costs."""
+@pytest.mark.parametrize("manager", ["theirs", "muster-patch-pods"])
+def test_a_pod_with_a_megabyte_of_managed_fields(conversation: Conversation, manager: str) -> None:
+    """The bytes of others, or written by a user as the step's, are counted within the limit on costs."""
     path = core(conversation.namespace, "pods", "managed")
     conversation.api.request("DELETE", path)
     conversation.api.must("POST", core(conversation.namespace, "pods"), gated("managed", GATE))
-    fields: dict[str, Any] = {"f:status": {f"f:field-{number:06}": {} for number in range(50_000)}}
-    theirs = [applied("v1", "") | {"manager": "theirs", "fieldsV1": fields}]
+    theirs = [_a_megabyte("v1") | {"manager": manager}]
     conversation.api.must("PATCH", path, {"metadata": {"managedFields": theirs}}, MERGE_PATCH)
     misuse = {"metadata": {"labels": {"a": "b"}}}
     function = account(conversation, "patch-pods", "PATCH", path, misuse, MERGE_PATCH)
     remove = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
     left = function.api.must("PATCH", path, remove, STRATEGIC_PATCH)
     assert "schedulingGates" not in left["spec"]
+
+
+def _a_megabyte(api_version: str) -> dict[str, Any]:
+    """An entry of managedFields with 50,000 fields."""
+    fields: dict[str, Any] = {"f:status": {f"f:field-{number:06}": {} for number in range(50_000)}}
+    return applied(api_version, "") | {"fieldsV1": fields}
 
 
 def test_a_large_runtime(conversation: Conversation) -> None:
@@ -121,3 +127,16 @@ def test_a_status_with_many_conditions(conversation: Conversation) -> None:
     function = account(conversation, "emit-conditions", "PATCH", status, misuse, MERGE_PATCH)
     ours = {"type": "muster.dev/PodGroupsReady", "status": "True"}
     function.api.must("PATCH", status, {"status": {"conditions": [ours, *of_others]}}, MERGE_PATCH)
+
+
+def test_a_status_with_a_megabyte_of_managed_fields(conversation: Conversation) -> None:
+    """A Job for which a user applied a megabyte gets its condition within the limit on costs."""
+    name, path = "managed", jobs(conversation.namespace)
+    conversation.api.request("DELETE", f"{path}/{name}", query={"propagationPolicy": "Background"})
+    conversation.api.must("POST", path, job(name))
+    theirs = {"metadata": {"managedFields": [_a_megabyte("batch/v1")]}}
+    conversation.api.must("PATCH", f"{path}/{name}", theirs, MERGE_PATCH)
+    status, misuse = f"{path}/{name}/status", {"status": {"active": 3}}
+    function = account(conversation, "emit-conditions", "PATCH", status, misuse, MERGE_PATCH)
+    ours = {"type": "muster.dev/PodGroupsReady", "status": "True"}
+    function.api.must("PATCH", status, {"status": {"conditions": [ours]}}, MERGE_PATCH)

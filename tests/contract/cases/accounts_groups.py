@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.accounts import account, grant, merge, musters, odd_groups, refused, try_events
+from tests.contract.accounts import (
+    account,
+    apply_again,
+    grant,
+    merge,
+    musters,
+    odd_groups,
+    refused,
+    try_events,
+)
 from tests.contract.bodies import (
     Object,
     composite_group,
@@ -93,7 +102,8 @@ def conditions_by_create_workload(api: Conversation, ns: str) -> None:
     misuse = {"metadata": {"labels": {"a": "b"}}}
     function = account(api, "create-workload", "PATCH", path, misuse, MERGE_PATCH)
     ours = condition("muster.dev/PodGroupsReady", "False", message="invalid")
-    function.must("PATCH", path, {"status": {"conditions": [ours]}}, MERGE_PATCH)
+    written = function.must("PATCH", path, {"status": {"conditions": [ours]}}, MERGE_PATCH)
+    assert refused(apply_again(function, path, written, "thief"), "create-workload")
     for more in (condition("FailureTarget"), condition("SuccessCriteriaMet")):
         patch = {"status": {"conditions": [ours, more]}}
         assert refused(merge(function, path, patch), "create-workload"), more

@@ -8,6 +8,7 @@ from tests.cluster.api import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.accounts import (
     NAMESPACE,
     REFUSED_BY,
+    apply_again,
     dead_letter,
     event,
     musters,
@@ -130,7 +131,8 @@ def conditions_by_the_shared_account(api: Conversation, ns: str) -> None:
     path = f"{jobs(ns, 'job')}/status"
     function = shared_account(api, ("PATCH", path, LABELS, MERGE_PATCH))
     ours = condition("muster.dev/PodGroupsReady", "False", message="invalid")
-    function.must("PATCH", path, {"status": {"conditions": [ours]}}, MERGE_PATCH)
+    written = function.must("PATCH", path, {"status": {"conditions": [ours]}}, MERGE_PATCH)
+    assert _refused(apply_again(function, path, written, "thief"))
     for misuse in ({"conditions": [ours, condition("FailureTarget")]}, {"active": 3}):
         assert _refused(function.request("PATCH", path, {"status": misuse}, MERGE_PATCH)), misuse
     for conditions in ([ours, ours], [{**ours, "message": "x" * 2049}]):

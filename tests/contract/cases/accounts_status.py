@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import MERGE_PATCH
-from tests.contract.accounts import account, applied, merge, refused, serve, try_events
+from tests.contract.accounts import (
+    account,
+    applied,
+    apply_again,
+    long_managed_fields,
+    merge,
+    refused,
+    serve,
+    try_events,
+)
 from tests.contract.bodies import Object, condition, job, jobs, jobsets, pod_spec
 from tests.contract.case import Cases, Conversation
 
@@ -93,6 +102,30 @@ def managed_fields_of_a_status_are_not_written(api: Conversation, ns: str) -> No
         "PATCH", _of_job(ns), {**ours, "metadata": {"managedFields": entries}}, MERGE_PATCH
     )
     assert len(written["metadata"]["managedFields"]) == len(stored) + 1
+
+
+@case(releases=BOTH)
+def applies_add_no_managers_to_a_status(api: Conversation, ns: str) -> None:
+    """emit-conditions may not add entries to managedFields by server-side apply: any number are kept."""
+    function = _emit_conditions(api, ns)
+    api.must("POST", jobs(ns), job(suspend=True))
+    written = merge(
+        function, _of_job(ns), _conditions(condition("muster.dev/PodGroupsReady", message="placed"))
+    ).body
+    for manager in ("thief", "muster-emit-conditions"):
+        assert refused(apply_again(function, _of_job(ns), written, manager), "emit-conditions"), manager
+
+
+@case(releases=BOTH)
+def conditions_where_managed_fields_are_long(api: Conversation, ns: str) -> None:
+    """emit-conditions writes conditions of a Job whose managedFields a user made long, under any name."""
+    function = _emit_conditions(api, ns)
+    stored = api.must("POST", jobs(ns), job(suspend=True))["metadata"]["managedFields"]
+    for manager in ("theirs", "muster-emit-conditions"):
+        theirs = [entry | {"manager": manager} for entry in long_managed_fields("batch/v1")]
+        api.must("PATCH", jobs(ns, "job"), {"metadata": {"managedFields": [*stored, *theirs]}}, MERGE_PATCH)
+        ours = condition("muster.dev/PodGroupsReady", message=manager)
+        function.must("PATCH", _of_job(ns), _conditions(ours), MERGE_PATCH)
 
 
 @case(releases=BOTH)
