@@ -82,6 +82,22 @@ def long_managed_fields_of_others_stay(api: Conversation, ns: str) -> None:
         assert refused(_managed(function, path, left, entries), "patch-pods")
 
 
+@case(releases=BOTH)
+def long_managed_fields_of_its_own_name_hold_no_gate(api: Conversation, ns: str) -> None:
+    """patch-pods ungates a pod for which a user wrote long managedFields under its name, but adds no more."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    made = api.must("POST", core(ns, "pods"), gated("held", OTHER, GATE))
+    long = _managed(api, path, made, long_managed_fields("v1")).body
+    left = function.must("PATCH", path, _without(GATE, long), STRATEGIC_PATCH)
+    assert _gates(left) == [OTHER]
+    entries = [one for one in left["metadata"]["managedFields"] if one["manager"] != "muster-patch-pods"]
+    for fields, status in ((4999, 200), (5000, 403)):
+        mine = long_managed_fields("v1", fields=fields)
+        answer = merge(function, path, {"metadata": {"managedFields": [*entries, *mine]}})
+        assert answer.status == status, fields
+    assert refused(answer, "patch-pods")
+
+
 def _managed(api: Conversation, path: str, made: Object, entries: list[Object]) -> Any:
     """Add entries to the managedFields of a pod; returns the answer."""
     return merge(api, path, {"metadata": {"managedFields": [*made["metadata"]["managedFields"], *entries]}})
