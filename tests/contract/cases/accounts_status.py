@@ -220,6 +220,17 @@ def runtimes_are_marked(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def odd_runtimes_are_marked(api: Conversation, ns: str) -> None:
+    """mark-runtime marks a runtime with a replicatedJob of no template, and one with a label that is none."""
+    function, path, stored = _mark_runtime(api, ns)
+    pods_of(stored)["metadata"]["labels"]["muster.dev/group"] = "not a label!"
+    stored["spec"]["template"]["spec"]["replicatedJobs"].append({"name": "empty", "template": {}})
+    marked = api.must("PUT", path, stored)
+    pods_of(marked, 1)["metadata"]["labels"]["muster.dev/group"] = "trainer"
+    function.must("PUT", path, marked)
+
+
+@case(releases=BOTH)
 def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
     """mark-runtime may change neither an image nor anything else of a runtime that is not a group label."""
     function, path, _ = _mark_runtime(api, ns)
@@ -227,6 +238,8 @@ def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
         with_image,
         _with_another_label,
         _with_a_long_group,
+        _with_a_group_of_two_lines,
+        _with_a_queue_that_is_no_label,
         _with_a_long_queue,
         _with_another_scheduler,
         _with_another_job,
@@ -253,6 +266,14 @@ def _with_another_label(runtime: Object) -> None:
 
 def _with_a_long_group(runtime: Object) -> None:
     pods_of(runtime)["metadata"]["labels"]["muster.dev/group"] = "x" * 64
+
+
+def _with_a_group_of_two_lines(runtime: Object) -> None:
+    pods_of(runtime)["metadata"]["labels"]["muster.dev/group"] = "trainer\n"
+
+
+def _with_a_queue_that_is_no_label(runtime: Object) -> None:
+    runtime["spec"]["template"]["metadata"] = {"labels": {"kai.scheduler/queue": "a queue"}}
 
 
 def _with_a_long_queue(runtime: Object) -> None:
