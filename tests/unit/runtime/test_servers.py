@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from typing import Any
 
+import h11
 import pytest
 
 from muster.runtime.bodies import LARGEST_HEAD
@@ -16,6 +17,7 @@ from muster.runtime.config import Settings
 from muster.runtime.func_server import READ_BYTES, LimitedConnection, WholeReads
 from muster.runtime.waitress_server import LimitedServer
 from tests.conftest import Wording
+from tests.support import cpu
 from tests.unit.runtime.fakes import FakeCluster, a_handler, an_event
 from tests.unit.runtime.servers import (
     SERVERS,
@@ -124,12 +126,68 @@ def test_a_head_of_many_fields_is_refused(serve: Serve, sent: bytes) -> None:
     assert wait_until(lambda: not served.open_connections(), 3)
 
 
+def test_trailers_count_as_fields() -> None:
+    """Of func's server; waitress does not parse them."""
+    request = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+    connection = WholeReads(LARGEST_HEAD)
+    connection.receive_data(request + b"a:\r\n" * (WholeReads.most_fields + 1) + b"\r\n")
+    connection.next_event()
+    with pytest.raises(h11.RemoteProtocolError, match="101 trailers"):
+        connection.next_event()
+
+
 def test_a_head_of_as_many_fields_as_allowed_is_read(serve: Serve) -> None:
     """Line ends of the body do not count."""
     served = serve(header_limit=100)
     fields = "".join(f"X-{number}: a\r\n" for number in range(98))
     head = f"GET /health/liveness HTTP/1.1\r\nHost: a\r\n{fields}Content-Length: 200\r\n\r\n"
     assert status(served.exchange(head.encode() + b"\n" * 200)) == 200
+
+
+BLANKS = b" " * 15_000
+CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nA:" + BLANKS + b"\0\r\n\r\n", id="before a value"),
+        pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nA: b" + BLANKS + b"\0\r\n\r\n", id="within a value"),
+        pytest.param(CHUNKED + b"1;" + BLANKS + b"\nx\r\n", id="before a chunk"),
+        pytest.param(CHUNKED + b"0\r\nA:" + BLANKS + b"\0\r\n\r\n", id="in a trailer"),
+    ],
+)
+def test_blanks_take_linear_time(serve: Serve, request_: bytes) -> None:
+    """The patterns of both servers' libraries try every way to divide a run of them: seconds for these."""
+    served = serve()
+
+    def refused() -> None:
+        for _ in range(5):
+            assert status(served.exchange(request_)) in {400, 415}
+
+    assert cpu.seconds_of(refused, time.process_time) < 0.25
+
+
+def test_blank_lines_take_little_time_and_keep_no_connection_open(serve: Serve, clients: ExitStack) -> None:
+    """Waitress makes a parser for each, and takes the connection for one that has just come."""
+    served = serve(body_seconds=1.0)
+    (connection,) = connections(served, clients, 1)
+    end = time.monotonic() + 5
+
+    def send() -> None:
+        with suppress(OSError):
+            while time.monotonic() < end and served.open_connections() in {0, 1}:
+                connection.sendall(b"\r\n" * 4_000)
+                time.sleep(0.02)
+
+    assert cpu.seconds_of(send, time.process_time) < 0.25
+    assert time.monotonic() < end
+
+
+@pytest.mark.parametrize("lines", [b"\r\n" * 4_000, b"1\r\na\r\n" + b"\r\n" * 4_000])
+def test_blank_lines_between_chunks_are_refused(serve: Serve, lines: bytes) -> None:
+    """Waitress copies the rest of what it has read for each."""
+    assert status(serve().exchange(CHUNKED + lines)) == 400
 
 
 @pytest.mark.parametrize("beginning", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: a\r\nCe-Id: "])
