@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -20,40 +20,51 @@ class NamespaceBusyError(Exception):
     """A namespace has as many events in work and waiting as one namespace may have; 503."""
 
 
-HALF_LIFE = 30.0
-"""Seconds in which the time that a namespace has used counts half."""
+MOST_NAMESPACES = 1000
+"""The namespaces without events whose time is kept: forged events may name any number."""
 
 
 class UsedTime:
-    """The time for which events of each namespace held workers lately, in seconds.
+    """The seconds for which events of each namespace held workers, as far as they count against it.
 
-    Args:
-        clock: returns the time in seconds.
+    A namespace that gets its first event begins with the least time of those that have events. So neither the
+    time counts that it used while no other had events, nor that in which it had none itself (start-time fair
+    queueing).
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._used: dict[str, tuple[float, float]] = {}  # seconds, as of when
+    def __init__(self) -> None:
+        self._used: dict[str, float] = {}
+        self._least = 0.0
+
+    def begin(self, namespace: str, others: Collection[str]) -> None:
+        """Count a namespace that gets its first event.
+
+        Args:
+            namespace: the namespace.
+            others: the namespaces that have events.
+        """
+        if not others:
+            self._used.clear()
+        elif len(self._used) > len(others) + MOST_NAMESPACES:
+            self._used = {name: self.of(name) for name in others}
+        self._least = max(self._least, min(map(self.of, others))) if others else 0.0
+        self._used[namespace] = max(self.of(namespace), self._least)
 
     def of(self, namespace: str) -> float:
-        """Return the seconds that a namespace has used lately."""
-        seconds, at = self._used.get(namespace, (0.0, 0.0))
-        return seconds * 0.5 ** ((self._clock() - at) / HALF_LIFE) if seconds else 0.0
+        """Return the seconds of a namespace."""
+        return self._used.get(namespace, self._least)
 
     def add(self, namespace: str, seconds: float) -> None:
-        """Count a time, and forget namespaces without events for eight half-lives."""
-        now = self._clock()
-        self._used[namespace] = (self.of(namespace) + seconds, now)
-        if len(self._used) % 100 == 0:
-            self._used = {name: used for name, used in self._used.items() if now - used[1] < 8 * HALF_LIFE}
+        """Count a time."""
+        self._used[namespace] = self.of(namespace) + seconds
 
 
 class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
-    A worker that is free goes to the namespace that held workers for the least time lately: an event whose
-    write the API server answers slowly keeps its worker for seconds, and events of several such namespaces
-    would keep all.
+    A worker that is free goes to the namespace that held workers for the least time: an event whose write the
+    API server answers slowly keeps its worker for seconds, and events of several such namespaces would keep
+    all.
 
     The events of one namespace may take all workers; one more works for the others. If that one is taken too,
     an event that has worked for a while pauses for namespaces with less in work; as many may pause at once as
@@ -71,7 +82,7 @@ class Turns:
         self._workers = workers
         self._places = max(1, waiting * 3 // 4)
         self._clock = clock
-        self._used = UsedTime(clock)
+        self._used = UsedTime()
         self._lock = Lock()
         self._in_work: Counter[str] = Counter()
         self._paused = 0
@@ -144,6 +155,8 @@ class Turns:
 
     def _ticket(self, namespace: str) -> Event:
         with self._lock:
+            if namespace not in self._waiting and namespace not in self._in_work:
+                self._used.begin(namespace, self._waiting.keys() | self._in_work.keys())
             tickets = self._waiting.setdefault(namespace, deque())
             if len(tickets) >= self._places:
                 raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")

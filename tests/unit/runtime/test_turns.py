@@ -18,7 +18,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.limits import Limits, setting
 from muster.policy.model import Plan
 from muster.runtime.responses import HttpAnswer
-from muster.runtime.turns import HALF_LIFE, NamespaceBusyError, SmallestFirst, Turns, UsedTime
+from muster.runtime.turns import MOST_NAMESPACES, NamespaceBusyError, SmallestFirst, Turns, UsedTime
 from tests.support.messages import mentions
 from tests.unit.runtime.fakes import BODY, DONE, OWNER, FakeCluster, a_handler, a_step, an_event
 
@@ -108,17 +108,37 @@ def test_a_free_worker_goes_to_the_namespace_that_used_the_least_time() -> None:
     assert [name for name, ticket in tickets.items() if ticket.is_set()] == ["slow-2", "quiet"]
 
 
-def test_the_time_that_a_namespace_used_is_forgotten() -> None:
-    """It counts half after HALF_LIFE, and takes no memory for good."""
-    now = [0.0]
-    used = UsedTime(lambda: now[0])
-    used.add("slow", 8.0)
-    now[0] += HALF_LIFE
-    assert used.of("slow") == pytest.approx(4.0)
-    for number in range(5000):
-        now[0] += 1
-        used.add(f"namespace-{number}", 0.01)
-    assert len(used._used) <= 8 * HALF_LIFE + 100
+def test_time_that_nobody_else_wanted_does_not_count() -> None:
+    """A namespace that was busy alone for minutes is not behind those that come then."""
+    used = UsedTime()
+    used.begin("busy", [])
+    used.add("busy", 160.0)
+    used.begin("new", ["busy"])
+    assert used.of("new") == used.of("busy")
+    used.add("new", 1.0)
+    used.begin("third", ["busy", "new"])
+    assert used.of("third") == used.of("busy") < used.of("new")
+
+
+def test_time_without_events_does_not_count() -> None:
+    """A namespace that had none for minutes is not before all others for as long."""
+    used = UsedTime()
+    used.begin("first", [])
+    used.begin("second", ["first"])
+    used.add("second", 60.0)
+    used.begin("first", ["second"])
+    assert used.of("first") == used.of("second")
+
+
+def test_namespaces_without_events_take_no_memory_for_good() -> None:
+    """Forged events may name any number."""
+    used = UsedTime()
+    used.begin("real", [])
+    for number in range(5 * MOST_NAMESPACES):
+        used.add("real", 0.001)
+        used.begin(f"namespace-{number}", ["real"])
+        used.add(f"namespace-{number}", 1000.0)
+    assert len(used._used) <= MOST_NAMESPACES + 2
 
 
 def test_a_pause_ends_with_the_deadline() -> None:
