@@ -76,7 +76,7 @@ class Settings:
     body_seconds: float = 5.0
     bodies_limit_bytes: int = 32 * MEBIBYTE
     connection_limit: int = 500
-    header_limit: int = 100
+    header_limit: int = 64
     attribute_limit: int = 2048
     deadline_seconds: float = 8.0
     sweep_limit: int = 1000

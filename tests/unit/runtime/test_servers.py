@@ -132,7 +132,7 @@ def test_trailers_count_as_fields() -> None:
     connection = WholeReads(LARGEST_HEAD)
     connection.receive_data(request + b"a:\r\n" * (WholeReads.most_fields + 1) + b"\r\n")
     connection.next_event()
-    with pytest.raises(h11.RemoteProtocolError, match="101 trailers"):
+    with pytest.raises(h11.RemoteProtocolError, match=f"{WholeReads.most_fields + 1} trailers"):
         connection.next_event()
 
 
