@@ -38,7 +38,6 @@ from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_doc
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.recording.events import BODY_LIMIT, EventRecorder, sink_app
 from muster.replay.recording.redaction import is_secret
-from muster.simulator.broker import CloudEvent
 from muster.simulator.source import Source, SourceSpec, start_all
 
 TICK_SECONDS = 0.5
@@ -178,7 +177,7 @@ class HttpSink:
             raise BadInput(f"--listen {host}:{self.port}: {reason}") from None
         try:
             server = WsgiServer(
-                sink_app(recorder.take), "sink", self.host, self.port, max_request_body_size=BODY_LIMIT
+                sink_app(recorder.receive), "sink", self.host, self.port, max_request_body_size=BODY_LIMIT
             )
         except OSError as error:
             raise BadInput(f"--listen {host}:{self.port}: {os.strerror(error.errno or 0)}") from None
@@ -200,7 +199,7 @@ class ClusterWatch:
         """Record the events that Knative's ApiServerSource would send."""
 
         def take(headers: Mapping[str, str], body: bytes) -> int:
-            recorder.take(CloudEvent.from_http(headers, body))
+            recorder.receive(headers, body)
             return HTTPStatus.ACCEPTED
 
         url = self.client.url

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import gzip
 import json
 import threading
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,16 @@ import pytest
 
 from muster.replay.files import AppendedFile
 from muster.replay.recorded_requests import read_events
-from muster.replay.recording.events import CONFIG_MAP, NOT_JSON, SECRET, EventRecorder
+from muster.replay.recording import events
+from muster.replay.recording.events import (
+    CONFIG_MAP,
+    DEEP,
+    DENSE,
+    MOST_VALUES,
+    NOT_JSON,
+    SECRET,
+    EventRecorder,
+)
 from muster.replay.snapshots import Object
 from muster.simulator.broker import CloudEvent
 
@@ -96,6 +107,74 @@ def test_secret_and_unreadable_events_are_accepted_and_left_out(
     assert recording.take(event)
     assert dict(recording.left_out) == {why: 1}
     assert pieces.path.read_bytes() == b""
+
+
+def structured(**members: Any) -> tuple[dict[str, str], bytes]:
+    """Headers and body of an event in structured mode."""
+    body = json.dumps({"specversion": "1.0", "id": "1", "source": "s", "type": "t", **members})
+    return {"content-type": "application/cloudevents+json"}, body.encode()
+
+
+DENSE_DATA = [{}] * (MOST_VALUES + 1)
+BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "s", "ce-type": "t"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        pytest.param(*structured(data=DENSE_DATA), id="structured"),
+        pytest.param(BINARY, json.dumps(DENSE_DATA).encode(), id="binary"),
+        pytest.param(
+            *structured(data_base64=base64.b64encode(json.dumps(DENSE_DATA).encode()).decode()), id="base64"
+        ),
+    ],
+)
+def test_an_event_of_too_many_values_is_left_out_before_it_is_parsed(
+    pieces: AppendedFile, monkeypatch: pytest.MonkeyPatch, headers: dict[str, str], body: bytes
+) -> None:
+    """8 MiB of `{"a":[]}` take 500 MiB, and a line of them cannot be replayed."""
+    monkeypatch.setattr(CloudEvent, "structured", None)
+    recording = EventRecorder(pieces)
+    assert recording.receive(headers, body)
+    assert dict(recording.left_out) == {DENSE: 1}
+    assert pieces.path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("mode", ["structured", "binary"])
+def test_an_event_that_is_nested_too_deeply_is_left_out(pieces: AppendedFile, mode: str) -> None:
+    """It is no fault of the recorder, so that a broker sends it once."""
+    deep = b"[" * 50_000 + b"]" * 50_000
+    headers, body = structured(data=0)
+    request = (headers, body.replace(b"0}", deep + b"}")) if mode == "structured" else (BINARY, deep)
+    recording = EventRecorder(pieces)
+    assert recording.receive(*request)
+    assert dict(recording.left_out) == {DEEP: 1}
+
+
+def test_one_event_is_in_work_at_a_time(pieces: AppendedFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsed and copied it takes some thirty times its bytes, and the sink has four threads."""
+    in_work = threading.Lock()
+    from_http, cleaned = CloudEvent.from_http, events.without_secrets
+    alone: list[bool] = []
+
+    def during(call: Callable[..., Any], *arguments: Any) -> Any:
+        alone.append(in_work.acquire(blocking=False))
+        time.sleep(0.001)
+        result = call(*arguments)
+        if alone[-1]:
+            in_work.release()
+        return result
+
+    monkeypatch.setattr(CloudEvent, "from_http", lambda *request: during(from_http, *request))
+    monkeypatch.setattr(events, "without_secrets", lambda value: during(cleaned, value))
+    recording = EventRecorder(pieces)
+    threads = [threading.Thread(target=recording.receive, args=structured(data={})) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert recording.recorded.total() == 8
+    assert all(alone)
 
 
 def test_objects_are_cleaned(pieces: AppendedFile) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from muster.events.dead_letters import BROKER_EXTENSIONS
+from muster.objects.text import has_more_values
 from muster.replay.files import AppendedFile
 from muster.replay.recording.redaction import is_secret, without_secrets
+from muster.runtime.config import Settings
 from muster.simulator.broker import CloudEvent, NotAnEventError
 
 if TYPE_CHECKING:
@@ -25,11 +27,19 @@ SECRET, CONFIG_MAP, NOT_JSON = "about a Secret", "about a ConfigMap", "with data
 """Why an event is not recorded; data that is not JSON cannot be redacted."""
 
 BODY_LIMIT = 8 * 1024 * 1024
-"""Bytes of a request; the same limit as the functions have."""
+"""The most bytes of a request; the functions take half of it."""
+
+MOST_VALUES = Settings.body_limit_values
+"""The most JSON values of an event: the functions refuse more, and 8 MiB of `{"a":[]}` take 500 MiB of memory."""
+
+DENSE, DEEP = f"with more than {MOST_VALUES} JSON values", "nested too deeply"
+"""Why an event is not recorded, though its data may be JSON."""
 
 
 class EventRecorder:
     """Writes events to a file until a limit is reached or it is stopped; thread-safe.
+
+    Only one event is parsed at a time, since it takes some thirty times its bytes.
 
     Args:
         file: the file.
@@ -57,21 +67,44 @@ class EventRecorder:
         self.last = ""
         self.error: OSError | None = None
 
+    def receive(self, headers: Mapping[str, str], body: bytes) -> bool:
+        """Record the event of a request, or count it as left out; return False if recording has ended.
+
+        Raises:
+            NotAnEventError: the request is no event.
+        """
+        with self._lock:
+            if has_more_values(body, MOST_VALUES):
+                return self._leave_out(DENSE)
+            try:
+                event = CloudEvent.from_http(headers, body)
+            except RecursionError:
+                return self._leave_out(DEEP)
+            return self._take(event)
+
     def take(self, event: CloudEvent) -> bool:
         """Record an event, or count it as left out; return False if recording has ended."""
-        line = _line(event)
         with self._lock:
-            if self._stopped:
-                return False
-            if isinstance(line, str):
-                self.left_out[line] += 1
-                return True
-            return self._write(line, event)
+            return self._take(event)
 
     def stop(self) -> None:
         """Record no further events."""
         with self._lock:
             self._stopped = True
+
+    def _take(self, event: CloudEvent) -> bool:
+        if self._stopped:
+            return False
+        try:
+            line = _line(event)
+        except RecursionError:
+            line = DEEP
+        return self._leave_out(line) if isinstance(line, str) else self._write(line, event)
+
+    def _leave_out(self, reason: str) -> bool:
+        if not self._stopped:
+            self.left_out[reason] += 1
+        return not self._stopped
 
     def _write(self, line: bytes, event: CloudEvent) -> bool:
         try:
@@ -94,15 +127,15 @@ def describe(event: CloudEvent) -> str:
     return " ".join(part for part in (kind, verb, name) if part)
 
 
-def sink_app(take: Callable[[CloudEvent], bool]) -> WSGIApplication:
+def sink_app(receive: Callable[[Mapping[str, str], bytes], bool]) -> WSGIApplication:
     """Return a WSGI app that receives events.
 
-    It answers 202 to an event that `take` accepts, 503 to an event that it does not, and 400 to a request
-    that is no event.
+    It answers 202 to a request that `receive` accepts, 503 to one that it does not, and 400 to one that is no
+    event.
     """
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        status, text = _answer(environ, take)
+        status, text = _answer(environ, receive)
         body = f"{text}\n".encode() if text else b""
         headers = [("Content-Length", str(len(body)))]
         if status is HTTPStatus.METHOD_NOT_ALLOWED:
@@ -113,14 +146,16 @@ def sink_app(take: Callable[[CloudEvent], bool]) -> WSGIApplication:
     return answer
 
 
-def _answer(environ: WSGIEnvironment, take: Callable[[CloudEvent], bool]) -> tuple[HTTPStatus, str]:
+def _answer(
+    environ: WSGIEnvironment, receive: Callable[[Mapping[str, str], bytes], bool]
+) -> tuple[HTTPStatus, str]:
     if environ["REQUEST_METHOD"] != "POST":
         return HTTPStatus.METHOD_NOT_ALLOWED, "send events by POST"
     try:
-        event = CloudEvent.from_http(_headers(environ), environ["wsgi.input"].read())
+        accepted = receive(_headers(environ), environ["wsgi.input"].read())
     except NotAnEventError as error:
         return HTTPStatus.BAD_REQUEST, str(error)
-    if take(event):
+    if accepted:
         return HTTPStatus.ACCEPTED, ""
     return HTTPStatus.SERVICE_UNAVAILABLE, "recording has ended"
 
@@ -144,6 +179,8 @@ def _line(event: CloudEvent) -> bytes | str:
         return SECRET
     if event["kind"] == "ConfigMap":
         return CONFIG_MAP
+    if has_more_values(event.data, MOST_VALUES):  # of `data_base64`, which its request shows as one value
+        return DENSE
     envelope = _structured(event)
     if envelope is None or "data_base64" in envelope:
         return NOT_JSON
