@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -276,10 +277,11 @@ def _wait(
 
 
 def _show_count(recorder: EventRecorder) -> None:
-    """Update the line with the count if standard error is a terminal."""
+    """Update the line with the count, cut at the width of the terminal, if standard error is one."""
     if sys.stderr.isatty():
         clear_line()
-        echo(printable(f"{recorder.recorded.total()} events, last: {recorder.last}"), nl=False, err=True)
+        text = f"{recorder.recorded.total()} events, last: {recorder.last}"
+        echo(printable(text, shutil.get_terminal_size().columns - 1), nl=False, err=True)
 
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from typing import Any
 import pytest
 import yaml
 
+from muster.cli import record
 from muster.objects import yaml_files
+from muster.replay.files import AppendedFile
+from muster.replay.recording.events import EventRecorder
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
 
@@ -209,3 +213,18 @@ def test_cluster_objects_are_recorded_beside_sent_events(
     assert [moment["moment"] for moment in yaml_files.load_all(objects.read_text())] == ["start", "end"]
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (objects, tmp_path / "e.jsonl")}
     assert modes == {0o600}, "they contain objects of a cluster"
+
+
+def test_the_count_takes_one_line_of_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A terminal clears no more than one, and a name may be long."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    file = AppendedFile(tmp_path / "events.jsonl")
+    recorder = EventRecorder(file)
+    recorder.last = "Job add team/" + "\x1b" * 100
+    record._show_count(recorder)
+    file.close()
+    shown = capsys.readouterr().err.removeprefix("\r\x1b[K")
+    assert shown == ("0 events, last: Job add team/" + r"\x1b" * 100)[:79]

@@ -17,16 +17,20 @@ import pytest
 
 from muster.replay.files import AppendedFile
 from muster.replay.recorded_requests import read_events
-from muster.replay.recording import events
 from muster.replay.recording.events import (
     CONFIG_MAP,
     DEEP,
     DENSE,
+    LONG,
+    MOST_CHARACTERS,
+    MOST_COUNTS,
     MOST_VALUES,
     NOT_JSON,
+    OTHERS,
     SECRET,
     EventRecorder,
 )
+from muster.replay.recording.redaction import without_secrets
 from muster.replay.snapshots import Object
 from muster.simulator.broker import CloudEvent
 
@@ -115,7 +119,7 @@ def structured(**members: Any) -> tuple[dict[str, str], bytes]:
     return {"content-type": "application/cloudevents+json"}, body.encode()
 
 
-DENSE_DATA = [{}] * (MOST_VALUES + 1)
+DENSE_DATA: list[Any] = [{}] * (MOST_VALUES + 1)
 BINARY = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "s", "ce-type": "t"}
 
 
@@ -151,10 +155,38 @@ def test_an_event_that_is_nested_too_deeply_is_left_out(pieces: AppendedFile, mo
     assert dict(recording.left_out) == {DEEP: 1}
 
 
+def test_an_event_with_a_long_attribute_is_left_out(pieces: AppendedFile) -> None:
+    """The functions refuse it, and the recorder would keep and print a type of 8 MiB."""
+    recording = EventRecorder(pieces)
+    assert recording.receive(*structured(type="t" * MOST_CHARACTERS))
+    assert recording.receive(*structured(type="t" * (MOST_CHARACTERS + 1)))
+    assert recording.receive(*structured(**{"t" * (MOST_CHARACTERS + 1): "a"}))
+    assert (recording.recorded.total(), dict(recording.left_out)) == (1, {LONG: 2})
+
+
+def test_kinds_and_types_are_counted_by_short_names(pieces: AppendedFile) -> None:
+    """The recorder keeps them until its end, and prints them."""
+    recording = EventRecorder(pieces)
+    for end in ("a", "b"):
+        recording.take(an_event(type="t" * 64 + end, kind=""))
+        recording.take(an_event(kind="K" * 64 + end, type="dev.knative.apiserver.resource." + "v" * 64 + end))
+    assert dict(recording.recorded) == {("t" * 64, ""): 2, ("K" * 64, "v" * 64): 2}
+
+
+def test_kinds_and_types_beyond_the_first_are_counted_together(pieces: AppendedFile) -> None:
+    """Those that are known keep their own count."""
+    recording = EventRecorder(pieces)
+    for number in [*range(MOST_COUNTS + 10), 0]:
+        recording.take(an_event(type=f"t{number}", kind=""))
+    assert len(recording.recorded) == MOST_COUNTS + 1
+    assert recording.recorded[OTHERS, ""] == 10
+    assert recording.recorded["t0", ""] == 2
+
+
 def test_one_event_is_in_work_at_a_time(pieces: AppendedFile, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed and copied it takes some thirty times its bytes, and the sink has four threads."""
     in_work = threading.Lock()
-    from_http, cleaned = CloudEvent.from_http, events.without_secrets
+    from_http = CloudEvent.from_http
     alone: list[bool] = []
 
     def during(call: Callable[..., Any], *arguments: Any) -> Any:
@@ -166,7 +198,9 @@ def test_one_event_is_in_work_at_a_time(pieces: AppendedFile, monkeypatch: pytes
         return result
 
     monkeypatch.setattr(CloudEvent, "from_http", lambda *request: during(from_http, *request))
-    monkeypatch.setattr(events, "without_secrets", lambda value: during(cleaned, value))
+    monkeypatch.setattr(
+        "muster.replay.recording.events.without_secrets", lambda value: during(without_secrets, value)
+    )
     recording = EventRecorder(pieces)
     threads = [threading.Thread(target=recording.receive, args=structured(data={})) for _ in range(8)]
     for thread in threads:

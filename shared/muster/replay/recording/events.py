@@ -30,8 +30,21 @@ BODY_LIMIT = 8 * 1024 * 1024
 """The most bytes of a request; the functions take half of it."""
 
 MOST_VALUES = Settings.body_limit_values
-"""The most JSON values of an event: the functions refuse more, and 8 MiB of `{"a":[]}` take 500 MiB of memory."""
+"""The most JSON values of an event: the functions refuse more, and 8 MiB of `{"a":[]}` take 500 MiB."""
 
+MOST_CHARACTERS = Settings.attribute_limit
+"""The most characters of an attribute: the functions refuse more."""
+
+COUNTED_CHARACTERS = 64
+"""The characters of a kind, type or verb by which events are counted and reported; kinds are shorter."""
+
+MOST_COUNTS = 100
+"""The most pairs of kind and verb that are counted by themselves; the sources of Muster send some thirty."""
+
+OTHERS = "others"
+"""Stands for the kinds and verbs of all further events."""
+
+LONG = f"with an attribute of more than {MOST_CHARACTERS} characters"
 DENSE, DEEP = f"with more than {MOST_VALUES} JSON values", "nested too deeply"
 """Why an event is not recorded, though its data may be JSON."""
 
@@ -47,8 +60,9 @@ class EventRecorder:
         full: called when no more events can be recorded.
 
     Attributes:
-        recorded: the number of events by kind and verb, `("Job", "add")`; if an event is not from an
-            ApiServerSource, its type stands in place of the kind.
+        recorded: the number of events by the beginnings of kind and verb, `("Job", "add")`; if an event is
+            not from an ApiServerSource, its type stands in place of the kind. Those beyond MOST_COUNTS are
+            `("others", "")`.
         left_out: the number of events that were not recorded, by reason.
         last: the kind, verb and name of the last event recorded.
         error: why recording ended early; None if it did not.
@@ -112,12 +126,17 @@ class EventRecorder:
         except OSError as error:
             self.error = error
         else:
-            self.recorded[_kind_and_verb(event)] += 1
+            self._count(event)
             self.last = describe(event)
         self._stopped = self.error is not None or self.recorded.total() == self._limit
         if self._stopped:
             self._full()
         return self.error is None
+
+    def _count(self, event: CloudEvent) -> None:
+        kind, verb = (text[:COUNTED_CHARACTERS] for text in _kind_and_verb(event))
+        known = (kind, verb) in self.recorded or len(self.recorded) < MOST_COUNTS
+        self.recorded[(kind, verb) if known else (OTHERS, "")] += 1
 
 
 def describe(event: CloudEvent) -> str:
@@ -175,6 +194,8 @@ def _kind_and_verb(event: CloudEvent) -> tuple[str, str]:
 
 def _line(event: CloudEvent) -> bytes | str:
     """Return the line to record for an event, or the reason not to record it as str."""
+    if any(max(len(name), len(text)) > MOST_CHARACTERS for name, text in event.attributes.items()):
+        return LONG
     if is_secret({"kind": event["kind"], "apiVersion": event["apiversion"] or "v1"}):
         return SECRET
     if event["kind"] == "ConfigMap":
