@@ -122,6 +122,14 @@ class Client:
         )
         return joined.objects, joined.version
 
+    def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
+        """Return the resourceVersion of a list, from which a watch sees later changes; reads one object."""
+        if resource.namespaced:
+            namespace = namespace or self._namespace
+        path = resource.path(namespace=namespace)
+        answer = self._call("GET", path, query={"labelSelector": labels, "limit": "1"})
+        return str(items_of(path, answer)[1]["resourceVersion"])
+
     def page(
         self,
         resource: Resource,

@@ -256,6 +256,18 @@ def test_lists_are_read_page_by_page() -> None:
     assert {request.path for request in server.requests} == {"/api/v1/namespaces/team-a/pods"}
 
 
+def test_the_version_of_a_list_takes_one_object() -> None:
+    """Its token is left: every page has the resourceVersion of the first."""
+    page = {"metadata": {"continue": "c1", "resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}}]}
+    with serving(ScriptedResponse(200, page)) as server:
+        assert Client.for_server(server.url).list_version(PODS, "team-a", labels="a=b") == "5"
+    (request,) = server.requests
+    assert (request.path, request.query) == (
+        "/api/v1/namespaces/team-a/pods",
+        {"limit": "1", "labelSelector": "a=b"},
+    )
+
+
 def test_discovery_lists_versions_and_resources() -> None:
     """Versions and resources by discovery; a group that is not served has none."""
     pages = [

@@ -33,6 +33,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "an object": lambda client: client.get(PODS, NAME, TEAM),
     "an object that does not exist": lambda client: client.get(PODS, "none", TEAM),
     "a list, and from where to watch": lambda client: client.list_with_version(PODS, labels="!none"),
+    "from where to watch": lambda client: client.list_version(PODS),
     "a create that is refused": lambda client: client.create(NAMESPACES, HOME, manager="m"),
     "a patch that is refused": lambda client: client.patch(
         PODS, NAME, TEAM, {"spec": {"hostname": "x"}}, patch=PatchType.MERGE, manager="m"

@@ -34,7 +34,11 @@ class Watchable(Protocol):
     def list_with_version(
         self, resource: Resource, namespace: str = "", *, labels: str = ""
     ) -> tuple[list[Object], str]:
-        """Return the objects, and the resourceVersion to start a watch from."""
+        """Return the objects, and the resourceVersion of the list."""
+        ...
+
+    def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
+        """Return the resourceVersion of a list to start a watch from, without the objects."""
         ...
 
     def watch(
@@ -201,10 +205,10 @@ class _Stream:
                 self._source.send(_CHANGES[change], item)
 
     def _read_version(self) -> None:
-        """Set the resourceVersion from a list, whose objects are not sent."""
+        """Set the resourceVersion from a list, whose objects are not sent, and so not read either."""
         while not self._stopping.is_set():
             try:
-                _, self._version = self._cluster.list_with_version(
+                self._version = self._cluster.list_version(
                     self.kind.resource, self._namespace, labels=self.kind.selector
                 )
             except ClusterError as error:

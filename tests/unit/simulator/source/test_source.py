@@ -25,6 +25,7 @@ class _Cluster:
     """A scripted API server: `changes` holds changes, errors to raise, and None for the end of a watch."""
 
     existing: list[Object] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=lambda: ["10"])
     served: dict[str, bool] = field(default_factory=lambda: {"jobs": True, "pods": True})
     changes: queue.Queue[Any] = field(default_factory=queue.Queue)
@@ -41,9 +42,14 @@ class _Cluster:
         }
 
     def list_with_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Any:
-        """What exists; each list is newer than the one before."""
+        """What exists."""
+        self.read.append(resource.plural)
+        return self.existing, self.list_version(resource, namespace, labels=labels)
+
+    def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
+        """From where to watch; each list is newer than the one before."""
         del resource, namespace, labels
-        return self.existing, self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
+        return self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
 
     def watch(
         self,
@@ -121,6 +127,7 @@ def test_existing_objects_are_never_sent(started: Start) -> None:
     cluster.changes.put(("ADDED", _job("new", "11")))
     assert broker.next() == ("add", "new")
     assert cluster.watches == [("/apis/batch/v1/jobs", "", "10")]
+    assert cluster.read == [], "they may be too many to be kept"
 
 
 def test_changes_become_add_update_and_delete(started: Start) -> None:
