@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 
 import pytest
@@ -23,7 +23,8 @@ class _Taker:
         self.taken: list[CloudEvent] = []
         self.open = True
 
-    def __call__(self, event: CloudEvent) -> bool:
+    def __call__(self, headers: Mapping[str, str], body: bytes) -> bool:
+        event = CloudEvent.from_http(headers, body)
         if self.open:
             self.taken.append(event)
         return self.open
