@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +30,7 @@ from muster.cli.arguments import (
     stop_signals,
 )
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, clear_line, echo, echo_line
+from muster.cli.output import CommandError, clear_line, echo, echo_line, step_shown
 from muster.cluster.client import Client
 from muster.kustomize import CLUSTER, of_kind
 from muster.local.serving import WsgiServer
@@ -125,7 +125,7 @@ def command(  # noqa: PLR0913 - one argument for each option
         checkpoints = None
         if cluster is not None and objects_file is not None:
             output = _open(exits, objects_file, overwrite=overwrite)
-            checkpoints = CheckpointWriter(output, cluster.client, cluster.specs, every)
+            checkpoints = CheckpointWriter(output, cluster.client, cluster.specs, every, _objects_shown)
             checkpoints.write("start")
         with origin.record(recorder) as description:
             echo_line(f"recording {description}; Ctrl-C stops it", err=True)
@@ -135,6 +135,8 @@ def command(  # noqa: PLR0913 - one argument for each option
     _report(file, recorder, duration)
     if checkpoints is not None:
         echo_line(f"{objects_file}: moments {', '.join(checkpoints.names)}")
+        for reason, number in sorted(checkpoints.left_out.items()):
+            echo_line(f"  left out: {number} {reason}")
     if recorder.error is not None:
         raise CommandError(f"{file}: {recorder.error.strerror}")
     if recorder.recorded.total() < count:
@@ -274,6 +276,15 @@ def _wait(
             checkpoints.write_if_due(recorder.recorded.total())
         _show_count(recorder)
     return monotonic() - began
+
+
+@contextmanager
+def _objects_shown() -> Iterator[Callable[[str], None]]:
+    """Show the objects that are read for a checkpoint in place of the line with the count."""
+    if sys.stderr.isatty():
+        clear_line()
+    with step_shown("reading objects:") as show:
+        yield show
 
 
 def _show_count(recorder: EventRecorder) -> None:

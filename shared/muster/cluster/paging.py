@@ -166,8 +166,15 @@ def _joined(page_at: Callable[[str], Page]) -> Page:
         token = page.token
         page = page_at(token)
         objects += page.objects
-        if page.token == token:
-            raise errors.Unavailable(
-                "the API server gives the same continue token again: its list never ends"
-            )
+        expect_another(token, page.token)
     return Page(objects, "", page.version)
+
+
+def expect_another(before: str, token: str) -> None:
+    """Check that a page does not have the continue token by which it was read.
+
+    Raises:
+        Unavailable: it has.
+    """
+    if token and token == before:
+        raise errors.Unavailable("the API server gives the same continue token again: its list never ends")

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from muster.cluster import errors
 from muster.cluster.interface import Cluster, Object, Objects, RawCluster
+from muster.cluster.paging import expect_another
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import Resource
 
@@ -38,11 +39,14 @@ def each(
 
     Raises:
         ApiGone: the cluster does not serve the kind.
+        Unavailable: the list never ends.
     """
-    page = cluster.page(resource, namespace, labels=labels, fields=fields)
+    token, page = "", cluster.page(resource, namespace, labels=labels, fields=fields)
     yield from page.objects
     while page.token:
-        page = cluster.page(resource, namespace, labels=labels, fields=fields, token=page.token)
+        expect_another(token, page.token)
+        token = page.token
+        page = cluster.page(resource, namespace, labels=labels, fields=fields, token=token)
         yield from page.objects
 
 

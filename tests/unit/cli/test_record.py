@@ -14,7 +14,9 @@ import pytest
 import yaml
 
 from muster.cli import record
+from muster.cluster.client import Client
 from muster.objects import yaml_files
+from muster.objects.resources import PODS
 from muster.replay.files import AppendedFile
 from muster.replay.recording.events import EventRecorder
 from tests.conftest import Wording
@@ -228,3 +230,18 @@ def test_the_count_takes_one_line_of_a_terminal(
     file.close()
     shown = capsys.readouterr().err.removeprefix("\r\x1b[K")
     assert shown == ("0 events, last: Job add team/" + r"\x1b" * 100)[:79]
+
+
+def test_objects_that_were_left_out_are_counted(
+    muster: Muster, tmp_path: Path, server: str, wording: Wording
+) -> None:
+    """Else a replay would miss a pod without a word."""
+    metadata = {"name": "large", "namespace": "default", "labels": {"muster.dev/group": "a"}}
+    pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    pod["spec"] = {"containers": [{"name": "main", "image": "a", "args": ["a"] * 20_000}]}
+    Client.from_kubeconfig(server).create(PODS, pod, manager="test")
+    options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(tmp_path / "o.yaml")]
+    result = muster("record", str(tmp_path / "e.jsonl"), *options, "--for", "0.2")
+    line = result.stdout.splitlines()[-1]
+    assert_names(line, "left out: 1", "20000")
+    wording(line)

@@ -14,6 +14,7 @@ from muster.cluster.answer_json import DEEPEST, parsed
 from muster.cluster.client import Client
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
+from muster.cluster.read import each
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS
 from muster.policy.model import Action, Verb
@@ -71,6 +72,11 @@ def test_escapes_beside_deep_values_take_no_memory() -> None:
             lambda client: client.list(PODS),
             {"metadata": {"resourceVersion": "5", "continue": "same"}, "items": []},
             id="a list that never ends",
+        ),
+        pytest.param(
+            lambda client: list(each(client, PODS)),
+            {"metadata": {"resourceVersion": "5", "continue": "same"}, "items": []},
+            id="pages that never end",
         ),
         pytest.param(
             lambda client: client.served_versions("batch"), {"versions": [1]}, id="a version is a number"

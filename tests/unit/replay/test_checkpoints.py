@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,13 @@ import pytest
 import yaml
 
 from muster.cluster.client import Client
+from muster.cluster.errors import Expired
+from muster.cluster.paging import Page
 from muster.kustomize import load, of_kind
 from muster.objects import yaml_files
+from muster.objects.resources import Resource
 from muster.replay.files import AppendedFile
+from muster.replay.recording.checkpoint_items import DENSE
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.snapshots import Object, read_snapshots
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -119,6 +125,70 @@ def test_objects_become_yaml_one_by_one(tmp_path: Path) -> None:
             file.close()
     size = (tmp_path / "8.yaml").stat().st_size
     assert peaks[1] - peaks[0] < 15 * size
+
+
+def test_one_page_of_objects_is_kept_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parsed, they take ten times the memory of their YAML and more."""
+    monkeypatch.setattr("muster.cluster.client.PAGE", 1)
+    pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(8)]
+    for pod in pods:
+        pod["spec"]["containers"][0]["env"] = [{"name": ""}] * 9_000
+    peaks = []
+    for count in (1, 8):
+        with ApiServer() as server:
+            server.load([*resource_definitions(), an_object("v1", "Namespace", "team"), *pods[:count]])
+            file = AppendedFile(tmp_path / f"{count}.yaml")
+            tracemalloc.start()
+            CheckpointWriter(file, Client.for_server(server.url), SPECS, every=0.0).write("start")
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            file.close()
+    size = (tmp_path / "8.yaml").stat().st_size
+    assert peaks[1] - peaks[0] < 5 * size
+
+
+def test_a_list_that_expires_is_read_again(
+    moments: CheckpointWriter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its objects are written once."""
+    page = Client.page
+    expired: list[str] = []
+
+    def expiring(client: Client, resource: Resource, *arguments: Any, **options: Any) -> Page:
+        if options.get("token"):
+            expired.append(resource.kind)
+            raise Expired("too old", status=410)
+        found = page(client, resource, *arguments, **options)
+        more = resource.kind == "TrainJob" and not expired
+        return replace(found, token="next") if more else found  # noqa: S106 - of a page
+
+    monkeypatch.setattr(Client, "page", expiring)
+    moments.write("start")
+    (start,) = read_snapshots([tmp_path / "objects.yaml"])
+    assert expired == ["TrainJob"]
+    assert [body["kind"] for body in start.own].count("TrainJob") == 1
+
+
+def test_the_kinds_are_shown_while_they_are_read(
+    moments: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the number of their objects each second."""
+    monkeypatch.setattr("muster.replay.recording.checkpoints.SHOWN_SECONDS", 0.0)
+    steps: list[str] = []
+    monkeypatch.setattr(moments, "_shown", lambda: nullcontext(steps.append))
+    moments.write("start")
+    kinds = {kind.resource.kind for spec in SPECS for kind in spec.kinds}
+    assert set(steps) == {*kinds, "Pod 1", "TrainJob 1", "ClusterTrainingRuntime 1", "what belongs to them"}
+
+
+def test_left_out_objects_are_counted_in_each_moment_anew(
+    moments: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same object is not counted twice."""
+    monkeypatch.setattr("muster.replay.recording.checkpoint_items.MOST_VALUES", 3)
+    moments.write("start")
+    moments.write("end")
+    assert dict(moments.left_out) == {DENSE: 7}
 
 
 def test_nothing_secret_is_in_a_moment(moments: CheckpointWriter, tmp_path: Path) -> None:
