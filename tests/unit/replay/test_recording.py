@@ -223,6 +223,16 @@ def test_objects_are_cleaned(pieces: AppendedFile) -> None:
     assert line["data"] == {**JOB, "env": [{"name": "A", "value": "<left out>"}]}
 
 
+def test_logins_in_attributes_are_removed(pieces: AppendedFile) -> None:
+    """What is left is an event: its source and its schema are URIs."""
+    url = "https://me:hunter2@example.com/a?token=hunter2"
+    EventRecorder(pieces).take(an_event(source=url, subject=url, dataschema=url, mine=url))
+    (line,) = lines(pieces.path)
+    cleaned = "https://%3Cleft%20out%3E@example.com/a?%3Cleft%20out%3E"
+    assert {line[name] for name in ("source", "subject", "dataschema", "mine")} == {cleaned}
+    assert CloudEvent.from_structured(line)["source"] == cleaned
+
+
 def test_a_string_may_contain_unicode_line_ends(pieces: AppendedFile) -> None:
     """One event stays one line."""
     EventRecorder(pieces).take(an_event({**JOB, "said": "a\u2028b\u0085c"}))

@@ -98,6 +98,16 @@ def test_passwords_attributes_of_volumes_and_last_words_are_removed() -> None:
     }
 
 
+def test_options_of_volumes_are_removed() -> None:
+    """A FlexVolume has them in place of attributes; other fields of this name stay."""
+    volume = {"driver": "example.com/nfs", "options": {"password": "hunter2"}}
+    pod = {"volumes": [{"flexVolume": volume}], "dnsConfig": {"options": [{"name": "ndots"}]}}
+    assert without_secrets(pod) == {
+        "volumes": [{"flexVolume": {"driver": "example.com/nfs", "options": {"password": LEFT_OUT}}}],
+        "dnsConfig": {"options": [{"name": "ndots"}]},
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "cleaned"),
     [
@@ -116,6 +126,12 @@ def test_passwords_attributes_of_volumes_and_last_words_are_removed() -> None:
         pytest.param("docker-pullable://a@sha256:0d17", "docker-pullable://a@sha256:0d17", id="a digest"),
         pytest.param("https://store/me@store", "https://store/me@store", id="an @ in the path"),
         pytest.param("https://store/model?sig=hunter2&a=b", f"https://store/model?{LEFT_OUT}", id="a query"),
+        pytest.param(
+            "https://me:hunter2@store/model?sig=hunter2",
+            f"https://{LEFT_OUT}@store/model?{LEFT_OUT}",
+            id="a login and a query",
+        ),
+        pytest.param("https://me:hunt?er2@store", f"https://{LEFT_OUT}@store", id="a ? in the password"),
     ],
 )
 def test_logins_in_urls_are_removed_in_annotations_too(text: str, cleaned: str) -> None:
@@ -127,7 +143,7 @@ def test_logins_in_urls_are_removed_in_annotations_too(text: str, cleaned: str) 
     }
 
 
-@pytest.mark.parametrize("repeated", [":", "://", "://a@sha256:", "a@sha256:", "@", "://a?", "?"])
+@pytest.mark.parametrize("repeated", [":", "://", "://a@sha256:", "a@sha256:", "@", "://a?", "?", "://a@b?"])
 def test_the_time_of_a_text_is_linear(repeated: str) -> None:
     """One Job with a text of 250,000 colons would keep the recording of all namespaces for hours."""
     text = "://" + repeated * (250_000 // len(repeated))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from muster.events.dead_letters import BROKER_EXTENSIONS
 from muster.objects.text import has_more_values
 from muster.replay.files import AppendedFile
-from muster.replay.recording.redaction import is_secret, without_secrets
+from muster.replay.recording.redaction import is_secret, redact_attribute, without_secrets
 from muster.runtime.config import Settings
 from muster.simulator.broker import CloudEvent, NotAnEventError
 
@@ -205,10 +205,12 @@ def _line(event: CloudEvent) -> bytes | str:
     envelope = _structured(event)
     if envelope is None or "data_base64" in envelope:
         return NOT_JSON
-    data = envelope.get("data")
+    data = envelope.pop("data", None)
     if isinstance(data, dict) and is_secret(data):
         return SECRET
-    recorded = {name: value for name, value in envelope.items() if name not in BROKER_EXTENSIONS}
+    recorded: dict[str, Any] = {
+        name: redact_attribute(text) for name, text in envelope.items() if name not in BROKER_EXTENSIONS
+    }
     if data is not None:
         recorded["data"] = without_secrets(data)
     # ASCII only: some readers take U+2028 for the end of a line.

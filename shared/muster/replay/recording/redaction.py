@@ -1,9 +1,10 @@
 """Remove from objects what may be secret, so that recordings can be passed on.
 
 Secrets are never recorded. Other objects lose fields that may hold a secret and that no step reads: values of
-environment variables and HTTP headers, command lines, attributes of CSI volumes, messages of ended
-containers, passwords and tokens in URLs, annotations in which a tool stores the applied object, and
-managedFields. The types of the remaining fields do not change, so an object stays valid for its kind.
+environment variables and HTTP headers, command lines, attributes of CSI volumes and options of FlexVolumes,
+messages of ended containers, passwords and tokens in URLs, annotations in which a tool stores the applied
+object, and managedFields. The types of the remaining fields do not change, so an object stays valid for its
+kind.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from muster.policy.sources import strict_yaml
 
@@ -35,8 +37,9 @@ _LOGIN = re.compile(r'://[^/"\s]+@(?!sha256:)')
 Digests of images (`docker-pullable://nginx@sha256:...`) are none. The time is linear, since neither
 `://` nor the characters between can begin another match within this one.
 """
-_QUERY = re.compile(r'(://(?:[^\s"?:]|:(?!//))*+\?)[^\s"]+')
-"""The query of a URL, whose values may be tokens; in linear time, since `://` begins another URL."""
+_QUERY = re.compile(rf'(://(?:{LEFT_OUT}@)?+(?:[^\s"?:]|:(?!//))*+\?)[^\s"]+')
+"""The query of a URL, whose values may be tokens and whose login is left out already; in linear time, since
+`://` begins another URL."""
 
 _NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
 _COMMAND_LINES = frozenset({"command", "args"})
@@ -59,6 +62,12 @@ def without_secrets(value: Any) -> Any:
     return {name: _redacted(name, field) for name, field in value.items() if name not in removed}
 
 
+def redact_attribute(text: str) -> str:
+    """Return an attribute of an event without what may be secret in a URL; a URI stays one."""
+    redacted: str = without_secrets(text)
+    return redacted.replace(LEFT_OUT, quote(LEFT_OUT))
+
+
 def redact_runtime_snapshot(text: str) -> str:
     """Return the text in which the Trainer stores a runtime, redacted as the runtime itself is.
 
@@ -79,6 +88,8 @@ def _redacted(name: str, value: Any) -> Any:
         return [LEFT_OUT if isinstance(word, str) else without_secrets(word) for word in value]
     if name == "volumeAttributes" and isinstance(value, dict):
         return dict.fromkeys(value, LEFT_OUT)
+    if name == "flexVolume" and isinstance(value, dict) and isinstance(value.get("options"), dict):
+        return without_secrets(value) | {"options": dict.fromkeys(value["options"], LEFT_OUT)}
     if name == "terminated" and isinstance(value, dict) and "message" in value:
         return without_secrets(value) | {"message": LEFT_OUT}
     return without_secrets(value)
