@@ -7,6 +7,7 @@ import socket
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -245,3 +246,16 @@ def test_objects_that_were_left_out_are_counted(
     line = result.stdout.splitlines()[-1]
     assert_names(line, "left out: 1", "20000")
     wording(line)
+
+
+def test_the_objects_that_are_read_are_shown(
+    muster: Muster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, server: str
+) -> None:
+    """A large cluster takes minutes."""
+    steps: list[str] = []
+    monkeypatch.setattr(
+        record, "step_shown", lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
+    )
+    options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(tmp_path / "o.yaml")]
+    muster("record", str(tmp_path / "e.jsonl"), *options, "--for", "0.2")
+    assert steps.count("reading objects: Pod") == 2

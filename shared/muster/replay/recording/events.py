@@ -205,14 +205,14 @@ def _line(event: CloudEvent) -> bytes | str:
     envelope = _structured(event)
     if envelope is None or "data_base64" in envelope:
         return NOT_JSON
-    data = envelope.pop("data", None)
+    data = envelope.get("data")
     if isinstance(data, dict) and is_secret(data):
         return SECRET
     recorded: dict[str, Any] = {
-        name: redact_attribute(text) for name, text in envelope.items() if name not in BROKER_EXTENSIONS
+        name: without_secrets(value) if name == "data" else redact_attribute(value)
+        for name, value in envelope.items()
+        if name not in BROKER_EXTENSIONS
     }
-    if data is not None:
-        recorded["data"] = without_secrets(data)
     # ASCII only: some readers take U+2028 for the end of a line.
     return json.dumps(recorded, separators=(",", ":")).encode() + b"\n"
 
