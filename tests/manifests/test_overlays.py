@@ -10,6 +10,10 @@ import yaml
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.objects import yaml_files
+from muster.objects.quantities import milli
+from muster.runtime.bodies import FREE_BYTES
+from muster.runtime.config import MEBIBYTE, Settings
+from muster.runtime.list_memory import FREE_BYTES as FREE_LIST_BYTES
 from muster.simulator.broker import Wiring
 from muster.simulator.broker.delivery import destination
 from tests.support.overlays import objects_of
@@ -293,3 +297,14 @@ class TestSecurity:
     def test_services_are_cluster_local(self, service: Manifest) -> None:
         """No function has a public address."""
         assert service["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local"
+
+
+def test_what_a_function_may_keep_fits_into_its_memory() -> None:
+    """Bodies, lists of events and those of sweeps may be at their limits at the same time."""
+    settings = Settings()
+    imported, parsed = 64 * MEBIBYTE, 8 * 2 * settings.limits.page_bytes
+    free = FREE_BYTES * (settings.workers + settings.waiting + 1) + 2 * settings.workers * FREE_LIST_BYTES
+    kept = settings.bodies_limit_bytes + settings.limits.event_bytes + settings.limits.sweep_bytes
+    services = {service["metadata"]["name"]: service for service in of_kind(load(), "Service")}
+    (container,) = services["emit-conditions"]["spec"]["template"]["spec"]["containers"]
+    assert imported + parsed + free + kept <= milli(container["resources"]["limits"]["memory"]) / 1000

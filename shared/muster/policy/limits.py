@@ -62,8 +62,8 @@ class Limits:
             FailedCreate Events all counts, and those for which there is no room are left out.
         event_bytes: memory for the lists of all events in work, beyond the first 4 MiB of each, as it is
             estimated from their JSON. The events of one namespace get three quarters of it: 7,000 pods with
-            three conditions and two tolerations. With what sweeps keep for one namespace it fits into the 256
-            MiB of a function.
+            three conditions and two tolerations. With what sweeps keep for several namespaces and the bodies
+            of requests (`bodies_limit_bytes`) it fits into the 384 MiB of a function.
     """
 
     replicated_jobs: int = 128

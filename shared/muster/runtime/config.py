@@ -74,7 +74,7 @@ class Settings:
     body_limit_bytes: int = 4 * MEBIBYTE
     body_limit_values: int = 100_000
     body_seconds: float = 5.0
-    bodies_limit_bytes: int = 32 * MEBIBYTE
+    bodies_limit_bytes: int = 16 * MEBIBYTE
     connection_limit: int = 500
     header_limit: int = 64
     attribute_limit: int = 2048
