@@ -8,6 +8,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -80,9 +84,12 @@ WRITTEN_OUT = 16 * 1024 * 1024
 a few hundred bytes of aliases, also as merges (`<<`), can stand for gigabytes."""
 DEEPEST = 100
 """The deepest nesting. The C parser ends the process at some ten thousand levels; a Job has about ten."""
-MOST_NODES = 1_500_000
-"""The most keys and values of a text: fifteen thousand Jobs. Each takes some 400 bytes of memory, and `{a,a}`
-has one for each character."""
+MOST_NODES = 500_000
+"""The most keys and values of a text with aliases, tags, merges, or keys that are no strings. While PyYAML
+makes data of them, each takes up to 800 bytes of memory, and `{a,a}` has one for each character. The
+CustomResourceDefinitions of JobSet and Trainer have 31,000."""
+MOST_VALUES = 4_000_000
+"""The most keys and values of any other text, which take 100 bytes each: ten thousand Jobs of JobSets."""
 NUMBER_LENGTH = 400
 """The most characters of a number: a float of JSON may have 309 digits before its point. A number of base 60,
 such as `1:30`, takes quadratic time."""
@@ -94,6 +101,77 @@ _INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
 """A block may be nested so deeply: each level takes a character, in a line that begins after any line end."""
 _ANCHOR = re.compile(r"&[0-9A-Za-z_-]")
 """The begin of an anchor, without which there is no alias. PyYAML and libyaml allow only these characters."""
+
+
+class _NotPlainError(Exception):
+    """A text has an alias, a tag, a merge, or a key that is no string."""
+
+
+_SCALARS = SafeLoader("")
+"""Makes the values of scalars."""
+
+
+@lru_cache(maxsize=10_000)
+def _kind_of(text: str) -> str:
+    """Return the type of a plain scalar in YAML 1.1: `str`, `int` and so on."""
+    tag: str = _SCALARS.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    return tag.rpartition(":")[2]
+
+
+class _PlainData:
+    """Makes data of the events of a parser, without the nodes of PyYAML, which take ten times the memory."""
+
+    def __init__(self) -> None:
+        self.documents: list[Any] = []
+        self._open: list[Any] = [self.documents]
+        self._keys: list[str | None] = [None]
+        """For each open mapping the key whose value comes next, else None."""
+        self._strings: dict[str, str] = {}
+
+    def add(self, event: yaml.Event) -> None:
+        """Take the next event.
+
+        Raises:
+            _NotPlainError: see there.
+            YAMLError: a number is one that JSON cannot hold.
+        """
+        if isinstance(event, yaml.NodeEvent):
+            if event.anchor is not None or getattr(event, "tag", None) is not None:  # an alias has an anchor
+                raise _NotPlainError
+            is_key = isinstance(self._open[-1], dict) and self._keys[-1] is None
+            if isinstance(event, yaml.ScalarEvent):
+                self._scalar(event, is_key=is_key)
+            elif is_key:
+                raise _NotPlainError
+            else:
+                value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+                self._put(value)
+                self._open.append(value)
+                self._keys.append(None)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._open.pop()
+            self._keys.pop()
+
+    def _scalar(self, event: yaml.ScalarEvent, *, is_key: bool) -> None:
+        kind = _kind_of(event.value) if event.implicit[0] else "str"
+        if kind not in {"str", "null", "bool", "int", "float"} or (is_key and kind != "str"):
+            raise _NotPlainError
+        if is_key:
+            self._keys[-1] = self._strings.setdefault(event.value, event.value)
+        elif kind == "str":
+            self._put(event.value)
+        else:
+            mark: Any = event.start_mark
+            node = yaml.ScalarNode(f"tag:yaml.org,2002:{kind}", event.value, mark)
+            self._put(_SCALARS.yaml_constructors[node.tag](_SCALARS, node))
+
+    def _put(self, value: Any) -> None:
+        container, key = self._open[-1], self._keys[-1]
+        if isinstance(container, dict):
+            container[key] = value
+            self._keys[-1] = None
+        else:
+            container.append(value)
 
 
 def load(text: str | bytes) -> Any:
@@ -114,8 +192,18 @@ def load_all(text: str | bytes) -> list[Any]:
         yaml.YAMLError: the text is not YAML, is nested too deeply, has too many values, or has aliases that
             repeat too much.
     """
+    if len(text) > MOST_NODES // 2:
+        with suppress(_NotPlainError):
+            return _plain_documents(text)
     _check(text)
     return [document for document in yaml.load_all(text, SafeLoader) if document is not None]
+
+
+def _plain_documents(text: str | bytes) -> list[Any]:
+    data = _PlainData()
+    for event in _bounded(text, MOST_VALUES):
+        data.add(event)
+    return [document for document in data.documents if document is not None]
 
 
 def _check(text: str | bytes) -> None:
@@ -123,7 +211,7 @@ def _check(text: str | bytes) -> None:
     known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
     may_be_deep = known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known)
     if may_be_deep or len(known) > MOST_NODES // 2:  # `{a,a}` has no more than two for each character
-        _check_events(text)
+        deque(_bounded(text, MOST_NODES), maxlen=0)
     if "*" in known and _ANCHOR.search(known):
         limit = max(WRITTEN_OUT, 16 * len(text))
         sizes: dict[int, int] = {}
@@ -132,16 +220,21 @@ def _check(text: str | bytes) -> None:
             raise yaml.YAMLError(f"aliases stand for more than {limit} characters")
 
 
-def _check_events(text: str | bytes) -> None:
-    """Refuse a text that is nested too deeply, or has too many keys and values."""
+def _bounded(text: str | bytes, most_nodes: int) -> Iterator[yaml.Event]:
+    """Yield the events of a text.
+
+    Raises:
+        yaml.YAMLError: it is nested too deeply, or has more keys and values than these.
+    """
     depth = nodes = 0
     for event in yaml.parse(text, SafeLoader):
         nodes += isinstance(event, yaml.NodeEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise yaml.YAMLError(f"it is nested more than {DEEPEST} levels deep")
-        if nodes > MOST_NODES:
-            raise yaml.YAMLError(f"it has more than {MOST_NODES} keys and values")
+        if nodes > most_nodes:
+            raise yaml.YAMLError(f"it has more than {most_nodes} keys and values")
+        yield event
 
 
 def _size(node: yaml.Node, limit: int, sizes: dict[int, int]) -> int:

@@ -25,6 +25,9 @@ TEXT_BYTES = 128 * 1024 * 1024
 """The most memory of a text that is parsed as a whole, which takes up to six times as much: that of a YAML or
 JSON file, or of a line of JSON Lines. One emoji makes each character take four bytes."""
 
+MOST_VALUES = 2_000_000
+"""The most values of a JSON text, which take up to 300 bytes each: ten thousand Jobs of JobSets."""
+
 _FOUR_BYTES, _TWO_BYTES = re.compile(rb"[\xf0-\xff]"), re.compile(rb"[\xc4-\xef]")
 """The first byte of a character in UTF-8 that takes four, or two, bytes in memory."""
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
@@ -149,10 +152,10 @@ def json_value(text: str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        ValueError: the text is not JSON, or has more values than `yaml_files.MOST_NODES`.
+        ValueError: the text is not JSON, or has more values than MOST_VALUES.
     """
-    if has_more_values(text.encode(errors="replace"), yaml_files.MOST_NODES):
-        raise ValueError(f"it has more than {yaml_files.MOST_NODES} values")
+    if has_more_values(text.encode(errors="replace"), MOST_VALUES):
+        raise ValueError(f"it has more than {MOST_VALUES} values")
     return json.loads(text)
 
 

@@ -114,6 +114,7 @@ def test_values_of_a_few_characters_each_are_counted(
 ) -> None:
     """Before data are made of them, which would take 400 bytes each."""
     monkeypatch.setattr(yaml_files, "MOST_NODES", 10_000)
+    monkeypatch.setattr(yaml_files, "MOST_VALUES", 10_000)
     text = begin + entry * 40_000 + end
     tracemalloc.start()
     for given in (text, text.encode()):
@@ -159,3 +160,50 @@ def test_many_merges_of_one_mapping_are_refused() -> None:
     assert yaml_files.load("{" + "<<: {a: 1}, " * 100 + "}") == {"a": 1}
     with pytest.raises(yaml.YAMLError, match="more than 100 merges"):
         yaml_files.load("{" + "<<: {a: 1}, " * 101 + "}")
+
+
+PLAIN = [
+    "a: 1\nb: [true, No, null, ~, 1.5, .5, 0x1f, 1:30, '1', \"x\\n\", 2026-11-24, é, =x]\nc: {d: , e: {}}\n",
+    "--- \n---\na\n---\n[]\n...\n",
+    '{"a": {"1": [{}, [], "\\u00e9", -1, 1e3, 1.0e+3]}, "b": ""}',
+    "a: |\n  b\n  c\nd: >-\n  e\n  f\na: again\n",
+]
+OTHER = [
+    "a: &x 1\nb: *x\n",
+    "{<<: {a: 1}, b: 2}",
+    "a: !!str 1\n",
+    "1: a\ntrue: b\n",
+    "? [a]\n: b\n",
+    "a: =\n",
+]
+
+
+@pytest.mark.parametrize("text", [*PLAIN, *OTHER])
+def test_long_texts_have_the_data_of_short_ones(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The data of plain ones are made without the nodes of PyYAML."""
+    short = _loaded(text)
+    monkeypatch.setattr(yaml_files, "MOST_NODES", 20)
+    assert repr(_loaded(text)) == repr(short)
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_texts_need_no_nodes(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that they may have eight times as many keys and values."""
+    monkeypatch.setattr(yaml_files, "MOST_NODES", 1)
+    assert yaml_files.load_all(text)
+
+
+def _loaded(text: str) -> object:
+    try:
+        return yaml_files.load_all(text)
+    except yaml.YAMLError as error:
+        return type(error), getattr(error, "problem", str(error))
+
+
+def test_a_value_of_a_long_text_takes_little_memory() -> None:
+    """Ten thousand Jobs of JobSets have four million keys and values."""
+    text = "[" + "{a: b}," * 100_000 + "[]," * 100_000 + "]"
+    tracemalloc.start()
+    yaml_files.load_all(text)
+    assert tracemalloc.get_traced_memory()[1] < 50 * 1024 * 1024
+    tracemalloc.stop()

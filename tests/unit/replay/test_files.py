@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from muster.objects import yaml_files
 from muster.replay import files, recorded_requests
 
 
@@ -48,14 +47,14 @@ def test_a_line_of_too_many_values_is_refused_before_it_is_parsed(
     text: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each value takes up to 300 bytes of memory: a packed file of some kilobytes would take gigabytes."""
-    monkeypatch.setattr(yaml_files, "MOST_NODES", 10_000)
+    monkeypatch.setattr(files, "MOST_VALUES", 10_000)
     with pytest.raises(files.BadFileError, match=r"^events.jsonl:1: is not JSON: it has more than 10000"):
         list(files.json_lines(Path("events.jsonl"), text))
 
 
 def test_characters_of_strings_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """An annotation may have a list of indexes."""
-    monkeypatch.setattr(yaml_files, "MOST_NODES", 10_000)
+    monkeypatch.setattr(files, "MOST_VALUES", 10_000)
     text = b'{"annotations": "' + b"1,[{" * 30_000 + b'"}'
     ((_, value),) = files.json_lines(Path("events.jsonl"), text)
     assert value["annotations"].count("{") == 30_000

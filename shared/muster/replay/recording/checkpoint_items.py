@@ -15,8 +15,9 @@ from muster.replay.snapshots import Object
 MOST_VALUES = 20_000
 """The most JSON values of an object: a pod has some 200, and one of 1.5 MiB in environment variables 200,000,
 which take a second to become YAML."""
-CHECKPOINT_VALUES = yaml_files.MOST_NODES // 2
-"""The most JSON values of a checkpoint: a file with more keys and values than MOST_NODES is not replayed."""
+CHECKPOINT_VALUES = yaml_files.MOST_VALUES // 4
+"""The most JSON values of a checkpoint, each of which may have a key: a file with more keys and values than
+MOST_VALUES, which has two checkpoints at least, is not replayed."""
 CHECKPOINT_BYTES = TEXT_BYTES // 2
 """The most bytes of a checkpoint; a file of more than TEXT_BYTES, which has two at least, is not replayed."""
 ONE_NAMESPACE = 3 / 4
