@@ -18,7 +18,14 @@ from pydantic import BaseModel, Field, StrictStr, ValidationError
 from muster.files import EVENTING
 from muster.objects import yaml_files
 from muster.objects.faults import fault, path_of
-from muster.overlay_patches import Left, Operation, OverlayLimitError, PatchError, patched
+from muster.overlay_patches import (
+    MOST_OF_KUSTOMIZATION,
+    Left,
+    Operation,
+    OverlayLimitError,
+    PatchError,
+    patched,
+)
 from muster.patterns import PatternError, has_match
 
 Manifest = dict[str, Any]
@@ -28,6 +35,10 @@ CLUSTER = EVENTING / "overlays" / "cluster"
 """The overlay that `muster run` and `kubectl apply -k` share."""
 
 _KUSTOMIZATION, _COMPONENT = "Kustomization", "Component"
+_FILE = "kustomization.yaml"
+KEPT_CHARACTERS = 64 * 1024
+"""The most characters of a text whose documents are kept for the next load: those of eventing/ have 40 KB at
+most, and each character of another's may take twenty bytes of memory."""
 _CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding"}
 """Kinds that get no namespace. Admission policies do get one, as from kustomize."""
 
@@ -123,6 +134,7 @@ def _accumulated(
         kind: the kind that the kustomization must have; "" for any.
     """
     left.enter(depth)
+    left.take(1, _size(folder / _FILE))
     kustomization = _kustomization(folder)
     found = kustomization.get("kind") or _KUSTOMIZATION
     if kind and found != kind:
@@ -172,7 +184,9 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:
-    path = folder / "kustomization.yaml"
+    path = folder / _FILE
+    if _size(path) > MOST_OF_KUSTOMIZATION:
+        raise UnsupportedManifestError(f"{path}: has more than {MOST_OF_KUSTOMIZATION} bytes")
     documents = _documents(path)
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise UnsupportedManifestError(f"{path}: is not a kustomization")
@@ -198,12 +212,18 @@ def _check(model: type[BaseModel], value: Any, place: str) -> None:
         raise UnsupportedManifestError(f"{where}: {fault(first)}") from None
 
 
+def _size(path: Path) -> int:
+    """Return the bytes of a file; none if it is no file, which its reader refuses."""
+    return path.stat().st_size if path.is_file() else 0
+
+
 def _documents(path: Path) -> list[Any]:
     """Return the documents of a YAML file."""
     if path.exists() and not path.is_file():
         raise UnsupportedManifestError(f"{path}: is no file")
     try:
-        return copy.deepcopy(_parsed(path.read_text()))
+        text = path.read_text()
+        return copy.deepcopy(_parsed(text)) if len(text) <= KEPT_CHARACTERS else yaml_files.load_all(text)
     except (yaml.YAMLError, ValueError) as error:
         raise UnsupportedManifestError(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
 
@@ -219,7 +239,7 @@ def _customize(
 ) -> list[Manifest]:
     """Apply the fields of a kustomization to objects, in the order in which kustomize does."""
     for patch in kustomization.get("patches") or []:
-        left.take(len(objects))
+        left.take(len(objects), len(patch.get("patch", "")))
         try:
             objects = _apply_patch(objects, patch, folder, left)
         except (PatchError, PatternError, yaml.YAMLError) as error:
@@ -246,8 +266,7 @@ def _resources(folder: Path, kustomization: dict[str, Any], depth: int, left: Le
 def _resource(path: Path, depth: int, left: Left) -> list[Manifest]:
     if path.is_dir():
         return _accumulated([], path.resolve(), depth + 1, left, kind=_KUSTOMIZATION)
-    if path.is_file():
-        left.take(1, path.stat().st_size)
+    left.take(1, _size(path))
     documents = _documents(path)
     for manifest in documents:
         _check(_Object, manifest, str(path))

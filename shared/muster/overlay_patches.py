@@ -22,6 +22,9 @@ or a namespace is compared with, and one for each hundred characters that are re
 eventing/ take three thousand. A patch of 100 KB could have thousands of operations on thousands of objects,
 and a file be named thousands of times."""
 CHARACTERS_OF_STEP = 100
+MOST_OF_KUSTOMIZATION = 256 * 1024
+"""The most bytes of a kustomization.yaml: those of eventing/ have 4 KB. All are kept while the folders below
+are read, and each character may take twenty bytes of memory."""
 MOST_CHARACTERS = 2**21
 """The most characters of an object, as JSON, with all that the operations of a patch add, each of which may
 double it: etcd takes 1.5 MiB."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import tracemalloc
@@ -152,6 +153,41 @@ def test_folders_that_include_too_many_are_refused(tmp_path: Path, levels: int, 
         load(tmp_path / "level-0")
 
 
+@pytest.mark.parametrize(
+    ("folders", "size", "named"),
+    [
+        pytest.param(1, 300_000, "folder-0/kustomization.yaml: has more than 262144 bytes", id="a long one"),
+        pytest.param(30, 200_000, "more than 50000 steps of work", id="many of a length that is read"),
+    ],
+)
+def test_long_kustomizations_are_refused(folders: int, size: int, named: str, tmp_path: Path) -> None:
+    """Empty lists take twenty times as much memory as their text: three folders of 4 MB took 1.5 GiB."""
+    entries = [f"folder-{number}" for number in range(folders)]
+    for entry in entries:
+        (tmp_path / entry).mkdir()
+        (tmp_path / entry / "kustomization.yaml").write_text("resources: [] #" + "a" * size)
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"resources": entries}))
+    with pytest.raises(UnsupportedManifestError, match=named):
+        load(tmp_path)
+
+
+def test_documents_of_long_files_are_not_kept(tmp_path: Path) -> None:
+    """Only those of files as short as in eventing/, which tests load again and again."""
+    entries = [f"{number}.yaml" for number in range(10)]
+    for entry in entries:
+        job = {"kind": "Job", "metadata": {"name": entry}, "spec": {"text": "a" * 200_000}}
+        (tmp_path / entry).write_text(yaml.safe_dump(job))
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"resources": entries}))
+    tracemalloc.start()
+    try:
+        load(tmp_path)
+        gc.collect()
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 500_000
+
+
 def test_operations_that_double_a_field_are_refused(tmp_path: Path) -> None:
     """Twenty-six of them, in a file of one kilobyte, would make gigabytes of a hundred bytes."""
     doubled = ",".join(f"{{op: copy, from: /spec, path: /spec/a{number}}}" for number in range(26))
@@ -185,6 +221,10 @@ def test_an_object_is_copied_once_for_all_operations(tmp_path: Path) -> None:
     [
         pytest.param(patched(",".join([TEST] * 2000)), id="operations on many objects"),
         pytest.param({"patches": patched("")["patches"] * 2000}, id="patches of many objects"),
+        pytest.param(
+            {"resources": [], "patches": patched(TEST + " " * 60_000)["patches"] * 100},
+            id="a long patch that is named often",
+        ),
         pytest.param({"images": [IMAGE] * 2000}, id="images of many objects"),
         pytest.param({"resources": ["job.yaml"] * 2000}, id="a file that is named often"),
     ],
