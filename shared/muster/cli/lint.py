@@ -12,6 +12,7 @@ from muster.cli.arguments import BadInput
 from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
+from muster.replay.files import BadFileError
 
 STDIN = "-"
 _SUFFIXES = {".yaml", ".yml", ".json"}
@@ -33,8 +34,11 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
     Exits with 1 if there is an error, with --strict also for a warning.
     """
     files = _files(targets)
-    with step_shown("checking") as show:
-        result = lint(files, namespace, progress=show)
+    try:
+        with step_shown("checking") as show:
+            result = lint(files, namespace, progress=show)
+    except BadFileError as error:
+        raise BadInput(str(error)) from None
     printer = _PRINTERS.get(output)
     if printer is None:
         echo_data([{**asdict(fault), "severity": str(fault.severity)} for fault in result.faults], output)

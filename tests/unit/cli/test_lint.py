@@ -11,8 +11,10 @@ import yaml
 
 from muster.files import EVENTING
 from muster.operator.lint import lint
+from muster.operator.lint.lint import MOST_BYTES
 from tests.conftest import Wording
 from tests.support import builders as b
+from tests.support import cpu
 from tests.support.runtimes import a_runtime
 from tests.unit.cli.conftest import Muster, assert_names, without_folder
 
@@ -214,9 +216,25 @@ def test_only_the_last_config_map_of_the_administrator_counts(muster: Muster, tm
     assert_names(fault["message"], "Hold")
 
 
-def test_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
-    """So that a person sees that a long file is checked."""
-    file, steps = tmp_path / "all.yaml", list[str]()
-    file.write_text(yaml.safe_dump_all([a_config_map(policy="workload: {}"), b.a_job()]))
-    lint({file: False}, progress=steps.append)
-    assert steps == ["object 1", "object 2", "job 1"]
+def test_each_file_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
+    """So that a person sees that long files are read and checked."""
+    files, steps = [tmp_path / "a.yaml", tmp_path / "b.yaml"], list[str]()
+    for file, body in zip(files, [a_config_map(policy="workload: {}"), b.a_job()], strict=True):
+        file.write_text(yaml.safe_dump(body))
+    lint(dict.fromkeys(files, False), progress=steps.append)
+    assert steps == ["file 1", "file 2", "object 1", "object 2", "job 1"]
+
+
+def test_a_folder_of_large_files_is_refused_before_any_is_read(
+    muster: Muster, tmp_path: Path, wording: Wording
+) -> None:
+    """One line, exit status 2: each file alone would be read, and all their objects be kept."""
+    for name in ("a.yaml", "b.json", "c.yml"):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(MOST_BYTES // 2)
+    with cpu.at_most(1):
+        result = muster("lint", str(tmp_path))
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert_names(line, "c.yml", str(MOST_BYTES))
+    wording(without_folder(line, tmp_path))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +32,10 @@ from muster.simulator.typed import type_fault
 
 Found = tuple[Severity, str, str]
 """Severity, reason and message of a fault."""
+
+MOST_BYTES = 64 * 1024 * 1024
+"""The most of all files together: fifteen thousand Jobs as `kubectl get -o yaml` prints them. The objects of
+all are kept, since they count together, and each megabyte takes seconds to be parsed."""
 
 
 @dataclass
@@ -64,11 +68,16 @@ def lint(
     Args:
         files: the files, and whether each was found in a folder, where YAML that is no object is skipped.
         namespace: of objects without one.
-        progress: called with each step, `object 7` or `job 7`.
+        progress: called with each step, `file 7`, `object 7` or `job 7`.
+
+    Raises:
+        BadFileError: the files have more than MOST_BYTES; none is read.
     """
+    _check_sizes(files)
     result = LintResult()
     entries: list[LocatedObject] = []
-    for path, in_folder in files.items():
+    for number, (path, in_folder) in enumerate(files.items(), start=1):
+        progress(f"file {number}")
         try:
             entries += [_placed(entry, namespace) for entry in read_located(path, skip_others=in_folder)]
         except BadFileError as error:
@@ -87,6 +96,22 @@ def lint(
     order = {str(path): number for number, path in enumerate(files)}
     result.faults = sorted(dict.fromkeys(result.faults), key=lambda one: (order[one.file], one.document))
     return result
+
+
+def _check_sizes(files: Iterable[Path]) -> None:
+    """Refuse files that have more bytes than MOST_BYTES together.
+
+    Raises:
+        BadFileError: with the first that is too much.
+    """
+    size = 0
+    for path in files:
+        size += path.stat().st_size if path.is_file() else 0
+        if size > MOST_BYTES:
+            raise BadFileError(
+                str(path),
+                f"with it, the files have more than {MOST_BYTES} bytes; check fewer of them at once",
+            )
 
 
 def _can_be_read(entry: LocatedObject, result: LintResult) -> bool:
