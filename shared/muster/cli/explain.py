@@ -14,11 +14,11 @@ from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, c
 from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
-from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import Resource
 from muster.operator.explain import Explanation, Facts, as_data, as_mermaid, as_text
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE, assume_cluster
+from muster.operator.explain.light_lists import LightLists
 from muster.operator.explain.subjects import EXPLAINED, explain_live, explain_owners, facts_of_files
 from muster.replay.snapshots import first, read_snapshots
 
@@ -67,7 +67,7 @@ def _of_files(
         yield from _as_applied(paths, None, namespace or DEFAULT_NAMESPACE)
         return
     with connected(options, "explain") as cluster:
-        yield from _as_applied(paths, Versioned(cluster.client), namespace or cluster.namespace)
+        yield from _as_applied(paths, LightLists(cluster.client), namespace or cluster.namespace)
 
 
 def _as_applied(
@@ -97,7 +97,7 @@ def _of_cluster(
 ) -> Iterator[Explanation | Facts]:
     with connected(options, "explain") as cluster:
         place = (namespace or cluster.namespace) if resource.namespaced else ""
-        reader = Versioned(cluster.client)
+        reader = LightLists(cluster.client)
         try:
             body = reader.get(resource, name, place)
         except ApiGone:
