@@ -33,9 +33,9 @@ from muster.simulator.typed import type_fault
 Found = tuple[Severity, str, str]
 """Severity, reason and message of a fault."""
 
-MOST_BYTES = 64 * 1024 * 1024
-"""The most of all files together: fifteen thousand Jobs as `kubectl get -o yaml` prints them. The objects of
-all are kept, since they count together, and each megabyte takes seconds to be parsed."""
+MOST_BYTES = 32 * 1024 * 1024
+"""The most of all files together: seven thousand Jobs of JobSets as `kubectl get -o yaml` prints them. The
+objects of all are kept, since they count together, and each megabyte takes seconds to be parsed."""
 
 
 @dataclass
