@@ -24,6 +24,11 @@ MOST_NAMESPACES = 1000
 """The namespaces without events whose time is kept: forged events may name any number."""
 
 
+MOST_AHEAD = 4.0
+"""The most seconds that count against a namespace beyond those of the one with the least: it used them while
+workers were free, and waits so long at most for namespaces that come then."""
+
+
 class UsedTime:
     """The seconds for which events of each namespace held workers, as far as they count against it.
 
@@ -45,18 +50,29 @@ class UsedTime:
         """
         if not others:
             self._used.clear()
-        elif len(self._used) > len(others) + MOST_NAMESPACES:
+            self._least = 0.0
+        if len(self._used) > len(others) + MOST_NAMESPACES:
             self._used = {name: self.of(name) for name in others}
-        self._least = max(self._least, min(map(self.of, others))) if others else 0.0
+        self._raise_least(others)
         self._used[namespace] = max(self.of(namespace), self._least)
 
     def of(self, namespace: str) -> float:
         """Return the seconds of a namespace."""
         return self._used.get(namespace, self._least)
 
-    def add(self, namespace: str, seconds: float) -> None:
-        """Count a time."""
-        self._used[namespace] = self.of(namespace) + seconds
+    def add(self, namespace: str, seconds: float, active: Collection[str]) -> None:
+        """Count a time.
+
+        Args:
+            namespace: the namespace.
+            seconds: the time.
+            active: the namespaces that have events.
+        """
+        self._raise_least(active)
+        self._used[namespace] = min(self.of(namespace) + seconds, self._least + MOST_AHEAD)
+
+    def _raise_least(self, active: Collection[str]) -> None:
+        self._least = max(self._least, min(map(self.of, active), default=self._least))
 
 
 class Turns:
@@ -146,17 +162,21 @@ class Turns:
         in_work = self._in_work[other]
         return other != namespace and (not in_work or in_work < self._in_work[namespace] - 1)
 
+    def _active(self) -> set[str]:
+        """Return the namespaces that have events in work or waiting."""
+        return self._waiting.keys() | self._in_work.keys()
+
     def _end(self, turn: Turn) -> None:
         namespace = turn.namespace
-        self._used.add(namespace, self._clock() - turn.since)
+        self._used.add(namespace, self._clock() - turn.since, self._active())
         self._in_work[namespace] -= 1
         if not self._in_work[namespace]:
             del self._in_work[namespace]
 
     def _ticket(self, namespace: str) -> Event:
         with self._lock:
-            if namespace not in self._waiting and namespace not in self._in_work:
-                self._used.begin(namespace, self._waiting.keys() | self._in_work.keys())
+            if namespace not in (active := self._active()):
+                self._used.begin(namespace, active)
             tickets = self._waiting.setdefault(namespace, deque())
             if len(tickets) >= self._places:
                 raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
