@@ -153,6 +153,7 @@ CHUNKED = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
     [
         pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nA:" + BLANKS + b"\0\r\n\r\n", id="before a value"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: a\r\nA: b" + BLANKS + b"\0\r\n\r\n", id="within a value"),
+        pytest.param(b"GET a://" + b"1" * 3_000 + b" x\r\nHost: a\r\n\r\n", id="of a request line"),
         pytest.param(CHUNKED + b"1;" + BLANKS + b"\nx\r\n", id="before a chunk"),
         pytest.param(CHUNKED + b"0\r\nA:" + BLANKS + b"\0\r\n\r\n", id="in a trailer"),
     ],
