@@ -32,9 +32,9 @@ workers were free, and waits so long at most for namespaces that come then."""
 class UsedTime:
     """The seconds for which events of each namespace held workers, as far as they count against it.
 
-    A namespace that gets its first event begins with the least time of those that have events. So neither the
-    time counts that it used while no other had events, nor that in which it had none itself (start-time fair
-    queueing).
+    A namespace that gets its first event begins with the time that each of those with events had. So neither
+    the time counts that it used while no other had events, nor that in which it had none itself (start-time
+    fair queueing).
     """
 
     def __init__(self) -> None:
@@ -69,6 +69,8 @@ class UsedTime:
             active: the namespaces that have events.
         """
         self._raise_least(active)
+        # Each namespace had this share, so that one whose events wait is before those that come after it.
+        self._least += seconds / max(1, len(active))
         self._used[namespace] = min(self.of(namespace) + seconds, self._least + MOST_AHEAD)
 
     def _raise_least(self, active: Collection[str]) -> None:

@@ -146,6 +146,18 @@ def test_a_namespace_is_behind_others_by_seconds_at_most() -> None:
     assert 0 < used.of("busy") - used.of("new") <= MOST_AHEAD
 
 
+def test_namespaces_that_always_come_anew_do_not_keep_out_others() -> None:
+    """Forged events may each name another one."""
+    used = UsedTime()
+    used.begin("real", [])
+    used.add("real", 0.02, ["real"])
+    for number in range(10):
+        used.begin(f"new-{number}", ["real"])
+        used.add(f"new-{number}", 1.0, ["real", f"new-{number}"])
+    used.begin("newest", ["real"])
+    assert used.of("real") < used.of("newest")
+
+
 def test_namespaces_without_events_take_no_memory_for_good() -> None:
     """Forged events may name any number."""
     used = UsedTime()
