@@ -89,7 +89,8 @@ MOST_NODES = 500_000
 makes data of them, each takes up to 800 bytes of memory, and `{a,a}` has one for each character. The
 CustomResourceDefinitions of JobSet and Trainer have 31,000."""
 MOST_VALUES = 4_000_000
-"""The most keys and values of any other text, which take 100 bytes each: ten thousand Jobs of JobSets."""
+"""The most keys and values of any other text: ten thousand Jobs of JobSets. Data of short mappings take up to
+250 bytes for each, of lists 90. Files that a command reads together have no limit in common."""
 NUMBER_LENGTH = 400
 """The most characters of a number: a float of JSON may have 309 digits before its point. A number of base 60,
 such as `1:30`, takes quadratic time."""
@@ -118,60 +119,98 @@ def _kind_of(text: str) -> str:
     return tag.rpartition(":")[2]
 
 
-class _PlainData:
-    """Makes data of the events of a parser, without the nodes of PyYAML, which take ten times the memory."""
+class OpenData:
+    """Data that are built from the events of a parser, one document after another, without recursion.
+
+    Attributes:
+        documents: the data of the documents so far.
+    """
 
     def __init__(self) -> None:
         self.documents: list[Any] = []
         self._open: list[Any] = [self.documents]
         self._keys: list[str | None] = [None]
         """For each open mapping the key whose value comes next, else None."""
-        self._strings: dict[str, str] = {}
 
-    def add(self, event: yaml.Event) -> None:
-        """Take the next event.
+    @property
+    def depth(self) -> int:
+        """The number of mappings and lists that are open."""
+        return len(self._open) - 1
 
-        Raises:
-            _NotPlainError: see there.
-            YAMLError: a number is one that JSON cannot hold.
-        """
-        if isinstance(event, yaml.NodeEvent):
-            if event.anchor is not None or getattr(event, "tag", None) is not None:  # an alias has an anchor
-                raise _NotPlainError
-            is_key = isinstance(self._open[-1], dict) and self._keys[-1] is None
-            if isinstance(event, yaml.ScalarEvent):
-                self._scalar(event, is_key=is_key)
-            elif is_key:
-                raise _NotPlainError
-            else:
-                value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-                self._put(value)
-                self._open.append(value)
-                self._keys.append(None)
-        elif isinstance(event, yaml.CollectionEndEvent):
-            self._open.pop()
-            self._keys.pop()
+    @property
+    def innermost(self) -> Any:
+        """The mapping or list that was opened last, or the list of documents."""
+        return self._open[-1]
 
-    def _scalar(self, event: yaml.ScalarEvent, *, is_key: bool) -> None:
-        kind = _kind_of(event.value) if event.implicit[0] else "str"
-        if kind not in {"str", "null", "bool", "int", "float"} or (is_key and kind != "str"):
-            raise _NotPlainError
-        if is_key:
-            self._keys[-1] = self._strings.setdefault(event.value, event.value)
-        elif kind == "str":
-            self._put(event.value)
-        else:
-            mark: Any = event.start_mark
-            node = yaml.ScalarNode(f"tag:yaml.org,2002:{kind}", event.value, mark)
-            self._put(_SCALARS.yaml_constructors[node.tag](_SCALARS, node))
+    @property
+    def key_is_next(self) -> bool:
+        """Whether a key of a mapping comes next."""
+        return isinstance(self._open[-1], dict) and self._keys[-1] is None
 
-    def _put(self, value: Any) -> None:
+    def key(self, key: str) -> None:
+        """Take the key of the value that comes next."""
+        self._keys[-1] = key
+
+    def put(self, value: Any) -> None:
+        """Take a value."""
         container, key = self._open[-1], self._keys[-1]
         if isinstance(container, dict):
             container[key] = value
             self._keys[-1] = None
         else:
             container.append(value)
+
+    def start(self, container: dict[str, Any] | list[Any]) -> None:
+        """Take an empty mapping or list, whose entries come next."""
+        self.put(container)
+        self._open.append(container)
+        self._keys.append(None)
+
+    def end(self) -> None:
+        """End the mapping or list that was opened last."""
+        self._open.pop()
+        self._keys.pop()
+
+
+class _PlainData:
+    """Makes data of the events of a parser, without the nodes of PyYAML, which take ten times the memory."""
+
+    def __init__(self) -> None:
+        self.data = OpenData()
+        self._strings: dict[str, str] = {}
+
+    def add(self, event: yaml.Event) -> None:
+        """Take the next event.
+
+        Raises:
+            _NotPlainError: it has an anchor or a tag, is an alias, or a key that is no string.
+            YAMLError: a number is one that JSON cannot hold.
+        """
+        if isinstance(event, yaml.NodeEvent):
+            if event.anchor is not None or getattr(event, "tag", None) is not None:  # an alias has an anchor
+                raise _NotPlainError
+            if isinstance(event, yaml.ScalarEvent):
+                self._scalar(event)
+            elif self.data.key_is_next:
+                raise _NotPlainError
+            else:
+                self.data.start({} if isinstance(event, yaml.MappingStartEvent) else [])
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self.data.end()
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        kind = _kind_of(event.value) if event.implicit[0] else "str"
+        is_key = self.data.key_is_next
+        if kind not in {"str", "null", "bool", "int", "float"} or (is_key and kind != "str"):
+            raise _NotPlainError
+        if is_key:
+            self.data.key(self._strings.setdefault(event.value, event.value))
+        elif kind == "str":
+            self.data.put(event.value)
+        else:
+            mark: Any = event.start_mark
+            node = yaml.ScalarNode(f"tag:yaml.org,2002:{kind}", event.value, mark)
+            self.data.put(_SCALARS.yaml_constructors[node.tag](_SCALARS, node))
 
 
 def load(text: str | bytes) -> Any:
@@ -200,10 +239,10 @@ def load_all(text: str | bytes) -> list[Any]:
 
 
 def _plain_documents(text: str | bytes) -> list[Any]:
-    data = _PlainData()
+    plain = _PlainData()
     for event in _bounded(text, MOST_VALUES):
-        data.add(event)
-    return [document for document in data.documents if document is not None]
+        plain.add(event)
+    return [document for document in plain.data.documents if document is not None]
 
 
 def _check(text: str | bytes) -> None:

@@ -16,7 +16,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from muster.objects.yaml_files import SafeLoader
+from muster.objects.yaml_files import OpenData, SafeLoader
 from muster.policy import limits
 
 
@@ -155,19 +155,16 @@ class _Builder:
 
     def __init__(self, bounds: TextLimits) -> None:
         self._bounds = bounds
-        self._root: list[Any] = []
-        self._open: list[Any] = [self._root]
-        self._keys: list[str | None] = [None]
-        """For each open mapping the key whose value comes next, else None."""
+        self._data = OpenData()
 
     def build(self, events: Iterable[yaml.Event]) -> Any:
         for event in events:
             self._add(event)
-        return self._root[0] if self._root else None
+        return self._data.documents[0] if self._data.documents else None
 
     def _add(self, event: yaml.Event) -> None:
         _check_plain(event)
-        if isinstance(event, yaml.DocumentStartEvent) and self._root:
+        if isinstance(event, yaml.DocumentStartEvent) and self._data.documents:
             _refuse("several documents are not allowed", event.start_mark)
         elif isinstance(event, yaml.ScalarEvent):
             self._scalar(event)
@@ -176,35 +173,23 @@ class _Builder:
         elif isinstance(event, yaml.SequenceStartEvent):
             self._start([], event)
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-            self._open.pop()
-            self._keys.pop()
+            self._data.end()
 
     def _start(self, value: dict[str, Any] | list[Any], event: yaml.Event) -> None:
-        if isinstance(self._open[-1], dict) and self._keys[-1] is None:
+        if self._data.key_is_next:
             _refuse("a key must be a string", event.start_mark)
-        if len(self._open) > self._bounds.depth:
+        if self._data.depth >= self._bounds.depth:
             _refuse(_too_deep(self._bounds), event.start_mark)
-        self._put(value)
-        self._open.append(value)
-        self._keys.append(None)
+        self._data.start(value)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        mapping = self._open[-1]
-        if not isinstance(mapping, dict) or self._keys[-1] is not None:
-            self._put(_SCALARS.value(event))
+        if not self._data.key_is_next:
+            self._data.put(_SCALARS.value(event))
             return
         event.value.encode()
-        if event.value in mapping:
+        if event.value in self._data.innermost:
             _refuse(f"{event.value} is given twice", event.start_mark)
-        self._keys[-1] = event.value
-
-    def _put(self, value: Any) -> None:
-        container, key = self._open[-1], self._keys[-1]
-        if isinstance(container, dict):
-            container[key] = value
-            self._keys[-1] = None
-        else:
-            container.append(value)
+        self._data.key(event.value)
 
 
 def _check_plain(event: yaml.Event) -> None:
