@@ -108,23 +108,26 @@ def test_a_moment_is_one_document_of_yaml(moments: CheckpointWriter, tmp_path: P
     )
 
 
+def written(pods: list[Object], path: Path) -> tuple[int, int]:
+    """Write a moment with pods; return the peak of memory meanwhile, and the bytes of the file."""
+    with ApiServer() as server:
+        server.load([*resource_definitions(), an_object("v1", "Namespace", "team"), *pods])
+        file = AppendedFile(path)
+        tracemalloc.start()
+        CheckpointWriter(file, Client.for_server(server.url), SPECS, every=0.0).write("start")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        file.close()
+    return peak, path.stat().st_size
+
+
 def test_objects_become_yaml_one_by_one(tmp_path: Path) -> None:
     """Their YAML takes up to two hundred times the memory of their JSON while it is made."""
     pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(8)]
     for pod in pods:
         pod["spec"]["containers"][0]["env"] = [{"name": "", "valueFrom": {}}] * 1_000
-    peaks = []
-    for count in (1, 8):
-        with ApiServer() as server:
-            server.load([*resource_definitions(), an_object("v1", "Namespace", "team"), *pods[:count]])
-            file = AppendedFile(tmp_path / f"{count}.yaml")
-            tracemalloc.start()
-            CheckpointWriter(file, Client.for_server(server.url), SPECS, every=0.0).write("start")
-            peaks.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
-            file.close()
-    size = (tmp_path / "8.yaml").stat().st_size
-    assert peaks[1] - peaks[0] < 15 * size
+    (first, _), (peak, size) = (written(pods[:count], tmp_path / f"{count}.yaml") for count in (1, 8))
+    assert peak - first < 15 * size
 
 
 def test_one_page_of_objects_is_kept_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,18 +136,8 @@ def test_one_page_of_objects_is_kept_at_a_time(tmp_path: Path, monkeypatch: pyte
     pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(8)]
     for pod in pods:
         pod["spec"]["containers"][0]["env"] = [{"name": ""}] * 9_000
-    peaks = []
-    for count in (1, 8):
-        with ApiServer() as server:
-            server.load([*resource_definitions(), an_object("v1", "Namespace", "team"), *pods[:count]])
-            file = AppendedFile(tmp_path / f"{count}.yaml")
-            tracemalloc.start()
-            CheckpointWriter(file, Client.for_server(server.url), SPECS, every=0.0).write("start")
-            peaks.append(tracemalloc.get_traced_memory()[1])
-            tracemalloc.stop()
-            file.close()
-    size = (tmp_path / "8.yaml").stat().st_size
-    assert peaks[1] - peaks[0] < 5 * size
+    (first, _), (peak, size) = (written(pods[:count], tmp_path / f"{count}.yaml") for count in (1, 8))
+    assert peak - first < 5 * size
 
 
 def test_a_list_that_expires_is_read_again(
