@@ -18,7 +18,7 @@ from waitress.receiver import ChunkedReceiver
 from waitress.rfc7230 import HEADER_FIELD_RE
 from waitress.server import TcpWSGIServer
 from waitress.task import WSGITask
-from waitress.utilities import BadRequest, RequestEntityTooLarge, RequestHeaderFieldsTooLarge
+from waitress.utilities import BadRequest, Error, RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 
 from muster.runtime.bodies import (
     LARGEST_HEAD,
@@ -139,12 +139,19 @@ class _LimitedBody(OverflowableBuffer):  # type: ignore[misc]
         super().close()
 
 
-class _TooManyFieldsError(Exception):
-    """The head of a request has more fields than the limit."""
+class _RefusedError(Exception):
+    """A request is refused before it is read to its end.
+
+    Args:
+        answer: the error that waitress answers.
+    """
+
+    def __init__(self, answer: Error) -> None:
+        super().__init__(answer.body)
+        self.answer = answer
 
 
-class _TooManyLinesError(Exception):
-    """A body has too many lines before its chunks."""
+_SMALL_CHUNKS = "the chunks are too small"
 
 
 class _LimitedChunks(ChunkedReceiver):  # type: ignore[misc]
@@ -167,7 +174,7 @@ class _LimitedChunks(ChunkedReceiver):  # type: ignore[misc]
         self._line = line
         self._lines += not line
         if too_many_chunks(self._lines, self.buf.received):
-            raise _TooManyLinesError
+            raise _RefusedError(BadRequest(_SMALL_CHUNKS))
 
 
 class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
@@ -194,7 +201,8 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
         """Parse the head of the request, and prepare for its body."""
         settings = self.channel.server.settings
         if head_too_large(header_plus, settings.header_limit):
-            raise _TooManyFieldsError
+            limit = f"more than {settings.header_limit} fields (MUSTER_HEADER_LIMIT)"
+            raise _RefusedError(RequestHeaderFieldsTooLarge(limit))
         try:
             super().parse_header(header_plus)
         except ValueError as error:  # a Content-Length of thousands of digits
@@ -217,12 +225,8 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
                 return blank + (self.received(data) if data else 0)
         try:
             taken: int = super().received(data)
-        except _TooManyFieldsError:
-            limit = f"more than {self.channel.server.settings.header_limit} fields (MUSTER_HEADER_LIMIT)"
-            self.error, self.completed = RequestHeaderFieldsTooLarge(limit), True
-            return len(data)
-        except _TooManyLinesError:
-            self.error, self.completed = BadRequest("the chunks are too small"), True
+        except _RefusedError as refused:
+            self.error, self.completed = refused.answer, True
             return len(data)
         receiver = self.body_rcv
         if isinstance(self.error, RequestEntityTooLarge):
@@ -242,7 +246,7 @@ def _fault(receiver: ChunkedReceiver) -> str:
     if max(len(receiver.control_line), len(receiver.trailer)) > CHUNK_LINE_BYTES:
         return "the line before or after a chunk is too long"
     buffer = receiver.getbuf()
-    return "the chunks are too small" if too_many_chunks(buffer.pieces, buffer.received) else ""
+    return _SMALL_CHUNKS if too_many_chunks(buffer.pieces, buffer.received) else ""
 
 
 class _LimitedTask(WSGITask):  # type: ignore[misc]
