@@ -23,26 +23,26 @@ class NamespaceBusyError(Exception):
 MOST_NAMESPACES = 1000
 """The namespaces without events whose time is kept: forged events may name any number."""
 
-
 MOST_AHEAD = 4.0
-"""The most seconds that count against a namespace beyond those of the one with the least: it used them while
-workers were free, and waits so long at most for namespaces that come then."""
+"""The most seconds by which the time of a namespace is above the time with which others begin: it may have
+used more while workers were free."""
 
 
 class UsedTime:
     """The seconds for which events of each namespace held workers, as far as they count against it.
 
-    A namespace that gets its first event begins with the time that each of those with events had. So neither
-    the time counts that it used while no other had events, nor that in which it had none itself (start-time
-    fair queueing).
+    A namespace that gets an event while it has none begins with the time `_start`, unless its own is above
+    it. That is at least the least time of those with events, and rises by the share of each in the time that
+    they use. So neither the time counts that a namespace used while no other had events, nor that in which it
+    had none itself (start-time fair queueing).
     """
 
     def __init__(self) -> None:
         self._used: dict[str, float] = {}
-        self._least = 0.0
+        self._start = 0.0
 
     def begin(self, namespace: str, others: Collection[str]) -> None:
-        """Count a namespace that gets its first event.
+        """Count a namespace that gets an event while it has none.
 
         Args:
             namespace: the namespace.
@@ -50,15 +50,15 @@ class UsedTime:
         """
         if not others:
             self._used.clear()
-            self._least = 0.0
+            self._start = 0.0
         if len(self._used) > len(others) + MOST_NAMESPACES:
             self._used = {name: self.of(name) for name in others}
-        self._raise_least(others)
-        self._used[namespace] = max(self.of(namespace), self._least)
+        self._raise_start(others)
+        self._used[namespace] = max(self.of(namespace), self._start)
 
     def of(self, namespace: str) -> float:
         """Return the seconds of a namespace."""
-        return self._used.get(namespace, self._least)
+        return self._used.get(namespace, self._start)
 
     def add(self, namespace: str, seconds: float, active: Collection[str]) -> None:
         """Count a time.
@@ -68,13 +68,13 @@ class UsedTime:
             seconds: the time.
             active: the namespaces that have events.
         """
-        self._raise_least(active)
-        # Each namespace had this share, so that one whose events wait is before those that come after it.
-        self._least += seconds / max(1, len(active))
-        self._used[namespace] = min(self.of(namespace) + seconds, self._least + MOST_AHEAD)
+        self._raise_start(active)
+        # So that a namespace whose events wait is before those that come after it.
+        self._start += seconds / max(1, len(active))
+        self._used[namespace] = min(self.of(namespace) + seconds, self._start + MOST_AHEAD)
 
-    def _raise_least(self, active: Collection[str]) -> None:
-        self._least = max(self._least, min(map(self.of, active), default=self._least))
+    def _raise_start(self, active: Collection[str]) -> None:
+        self._start = max(self._start, min(map(self.of, active), default=self._start))
 
 
 class Turns:
@@ -197,14 +197,16 @@ class Turns:
             return True
 
     def _begin_next(self) -> None:
-        """Let events begin while a worker is free: of the namespace that used the least time, or in turn."""
+        """Let events begin while a worker is free, those of the namespace with the least time first."""
         while self._waiting and self._in_work.total() <= self._workers:
-            allowed = [name for name in self._waiting if self._in_work[name] < self._workers]
-            namespace = min(
-                (name for name in allowed if self._waiting[name]), key=self._used.of, default=None
-            )
-            if namespace is None:
+            ready = [
+                name
+                for name, tickets in self._waiting.items()
+                if tickets and self._in_work[name] < self._workers
+            ]
+            if not ready:
                 break
+            namespace = min(ready, key=self._used.of)
             self._waiting[namespace].popleft().set()
             self._in_work[namespace] += 1
             self._waiting[namespace] = self._waiting.pop(namespace)  # behind the others
