@@ -124,9 +124,7 @@ class Client:
 
     def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
         """Return the resourceVersion of a list, from which a watch sees later changes; reads one object."""
-        if resource.namespaced:
-            namespace = namespace or self._namespace
-        path = resource.path(namespace=namespace)
+        path = self._list_path(resource, namespace)
         answer = self._call("GET", path, query={"labelSelector": labels, "limit": "1"})
         return str(items_of(path, answer)[1]["resourceVersion"])
 
@@ -145,10 +143,8 @@ class Client:
         Raises:
             Expired: the token is too old; the error has one that continues from there, at a later moment.
         """
-        if resource.namespaced:
-            namespace = namespace or self._namespace
         query = {"labelSelector": labels, "fieldSelector": fields, "continue": token}
-        path = resource.path(namespace=namespace)
+        path = self._list_path(resource, namespace)
         answer, size = self._first_page(path, query, "" if token else as_of)
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         items, metadata = items_of(path, answer)
@@ -159,6 +155,10 @@ class Client:
             metadata["resourceVersion"],
             size,
         )
+
+    def _list_path(self, resource: Resource, namespace: str) -> str:
+        """Return the path of a list; without a namespace it is that of the client's own, if it has one."""
+        return resource.path(namespace=(namespace or self._namespace) if resource.namespaced else namespace)
 
     def _first_page(self, path: str, query: Mapping[str, str], as_of: str) -> tuple[Object, int]:
         """Return page and size at resourceVersion `as_of`, or of the newest state if the server lacks it.
