@@ -23,42 +23,54 @@ class NamespaceBusyError(Exception):
 MOST_NAMESPACES = 1000
 """The namespaces without events whose time is kept: forged events may name any number."""
 
-MOST_AHEAD = 4.0
-"""The most seconds by which the time of a namespace is above the time with which others begin: it may have
-used more while workers were free."""
+SHARES_OF_A_WORKER = 3
+"""How many namespaces share the time of a worker at most. A higher number keeps slow writes of as many
+namespaces from those of others a little better; without a limit, events of a hundred forged namespaces delay
+them for longer than their deadline."""
 
 
 class UsedTime:
     """The seconds for which events of each namespace held workers, as far as they count against it.
 
-    A namespace that gets an event while it has none begins with the time `_start`, unless its own is above
-    it. That is at least the least time of those with events, and rises by the share of each in the time that
-    they use. So neither the time counts that a namespace used while no other had events, nor that in which it
-    had none itself (start-time fair queueing).
+    The worker that is free next goes to the namespace with the least. A namespace that gets an event while
+    none of its own waits begins with `_fair_share`, unless it has used more: so neither counts what it used
+    while workers were free, nor does it save up what it left to others. This is start-time fair queueing
+    (Goyal, Vin and Cheng, 1996).
+
+    The fair share is what the namespace used that got a worker last. It also rises by the share of each in
+    the time that all use: forged events may each name a new namespace, which begins with the fair share, and
+    so would come before one that has had a turn.
+
+    Args:
+        most_shares: of so many namespaces at most each has a share. If more have events, one that used a
+            second waits no longer for them than it would for so many.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_shares: int) -> None:
+        self._most_shares = most_shares
         self._used: dict[str, float] = {}
-        self._start = 0.0
+        self._fair_share = 0.0
 
-    def begin(self, namespace: str, others: Collection[str]) -> None:
-        """Count a namespace that gets an event while it has none.
+    def begin(self, namespace: str, active: Collection[str]) -> None:
+        """Count a namespace that gets an event while none of its own waits.
 
         Args:
             namespace: the namespace.
-            others: the namespaces that have events.
+            active: the namespaces that have events in work or waiting.
         """
-        if not others:
+        if not active:
             self._used.clear()
-            self._start = 0.0
-        if len(self._used) > len(others) + MOST_NAMESPACES:
-            self._used = {name: self.of(name) for name in others}
-        self._raise_start(others)
-        self._used[namespace] = max(self.of(namespace), self._start)
+        elif len(self._used) > len(active) + MOST_NAMESPACES:
+            self._used = {name: self.of(name) for name in active}
+        self._used[namespace] = max(self.of(namespace), self._fair_share)
 
     def of(self, namespace: str) -> float:
         """Return the seconds of a namespace."""
-        return self._used.get(namespace, self._start)
+        return self._used.get(namespace, self._fair_share)
+
+    def take_turn(self, namespace: str) -> None:
+        """Count a namespace whose event gets the free worker: what it has used is the fair share at least."""
+        self._fair_share = max(self._fair_share, self.of(namespace))
 
     def add(self, namespace: str, seconds: float, active: Collection[str]) -> None:
         """Count a time.
@@ -66,15 +78,10 @@ class UsedTime:
         Args:
             namespace: the namespace.
             seconds: the time.
-            active: the namespaces that have events.
+            active: the namespaces that have events in work or waiting.
         """
-        self._raise_start(active)
-        # So that a namespace whose events wait is before those that come after it.
-        self._start += seconds / max(1, len(active))
-        self._used[namespace] = min(self.of(namespace) + seconds, self._start + MOST_AHEAD)
-
-    def _raise_start(self, active: Collection[str]) -> None:
-        self._start = max(self._start, min(map(self.of, active), default=self._start))
+        self._used[namespace] = self.of(namespace) + seconds
+        self._fair_share += seconds / max(1, min(len(active), self._most_shares))
 
 
 class Turns:
@@ -100,7 +107,7 @@ class Turns:
         self._workers = workers
         self._places = max(1, waiting * 3 // 4)
         self._clock = clock
-        self._used = UsedTime()
+        self._used = UsedTime(SHARES_OF_A_WORKER * (workers + 1))
         self._lock = Lock()
         self._in_work: Counter[str] = Counter()
         self._paused = 0
@@ -177,8 +184,8 @@ class Turns:
 
     def _ticket(self, namespace: str) -> Event:
         with self._lock:
-            if namespace not in (active := self._active()):
-                self._used.begin(namespace, active)
+            if namespace not in self._waiting:
+                self._used.begin(namespace, self._active())
             tickets = self._waiting.setdefault(namespace, deque())
             if len(tickets) >= self._places:
                 raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
@@ -207,6 +214,7 @@ class Turns:
             if not ready:
                 break
             namespace = min(ready, key=self._used.of)
+            self._used.take_turn(namespace)
             self._waiting[namespace].popleft().set()
             self._in_work[namespace] += 1
             self._waiting[namespace] = self._waiting.pop(namespace)  # behind the others
