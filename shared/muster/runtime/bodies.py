@@ -32,8 +32,11 @@ def too_many_chunks(chunks: int, size: int) -> bool:
 
 
 def head_too_large(head: bytes, most_fields: int) -> bool:
-    """Whether the head of a request, or its beginning, has too many bytes or header fields."""
-    return len(head) > LARGEST_HEAD or head.strip().count(b"\n") > most_fields
+    """Whether the head of a request, or its beginning, has too many bytes or header fields.
+
+    Lines of blanks that continue a field count as well: h11 parses them one by one.
+    """
+    return len(head) > LARGEST_HEAD or head.strip(b"\r\n").count(b"\n") > most_fields
 
 
 class BodyMemory:

@@ -55,6 +55,26 @@ _BLANK_LINE = re.compile(rb"\n\r?\n")
 """The end of a head."""
 
 
+class CountedTrailers(h11_readers.ChunkedReader):
+    """Reads the chunks of a body; its trailers are counted before h11 parses them.
+
+    They are the fields of a head whose first line is that of the last chunk. The reader calls itself once it
+    has read that line, so they are also counted if they came in the same read.
+    """
+
+    def __init__(self, most_fields: int) -> None:
+        super().__init__()
+        self._most_fields = most_fields
+
+    def __call__(self, buffer: Any) -> Any:
+        """Return the next event of what has arrived; None if that takes more bytes."""
+        if self._reading_trailer:
+            trailers = _BLANK_LINE.split(b"0\n" + bytes(buffer), maxsplit=1)[0]
+            if head_too_large(trailers, self._most_fields):
+                raise h11.RemoteProtocolError("the trailers are too large", error_status_hint=431)
+        return super().__call__(buffer)
+
+
 class WholeReads(h11.Connection):
     """HTTP/1.1 that takes the chunks of one read together, and refuses too many small ones.
 
@@ -81,8 +101,6 @@ class WholeReads(h11.Connection):
             self._chunks = self._size = 0
             if event.method == b"CONNECT":  # h11 would make a tunnel of the connection, and hypercorn raise
                 raise h11.RemoteProtocolError("CONNECT", error_status_hint=405)
-        if isinstance(event, h11.EndOfMessage) and len(event.headers) > self.most_fields:
-            raise h11.RemoteProtocolError(f"{len(event.headers)} trailers", error_status_hint=431)
         if not isinstance(event, h11.Data):
             return event
         pieces = []
@@ -103,6 +121,10 @@ class WholeReads(h11.Connection):
         except h11.RemoteProtocolError as error:
             # h11 raises it in a method of its own: error, frames and connection would be a cycle.
             raise error.with_traceback(None) from None
+
+    def _get_io_object(self, role: Any, event: Any, io_dict: Any) -> Any:
+        reader = super()._get_io_object(role, event, io_dict)
+        return CountedTrailers(self.most_fields) if isinstance(reader, h11_readers.ChunkedReader) else reader
 
     def _count(self, event: h11.Data) -> None:
         self._chunks += event.chunk_start
