@@ -32,6 +32,10 @@ READ_BYTES = 16 * 1024
 """The bytes that are read of a connection at once, in place of asyncio's 256 KiB: 500 connections that wait
 would keep more than a hundred MiB."""
 
+BACKLOG = 1024
+"""The connections that may wait to be accepted, as with waitress. Hypercorn's 100 are full after a burst, and
+the kernel drops those of probes, which come again a second later."""
+
 
 def set_limits(settings: Settings) -> None:
     """Limit what a client can do to the server that func's middleware starts next in this process."""
@@ -39,6 +43,7 @@ def set_limits(settings: Settings) -> None:
     # Without a bound a reader would wait in the queue of an app that has answered without reading the body,
     # and its connection would never be closed. Function.handle takes what arrives at once.
     Config.max_app_queue_size = 0
+    Config.backlog = BACKLOG
     Config.errorlog = logging.getLogger("muster.server")
     # The patterns of h11 0.16.0 try every way to divide a run of blanks: 16 KB take a second of CPU.
     h11_readers.header_field_re = re.compile(header_field.replace(OWS, f"{OWS}+", 1).encode())

@@ -214,6 +214,23 @@ def test_all_connections_that_wait_are_accepted_at_once() -> None:
     assert len(accepted) == 30
 
 
+def test_a_thousand_connections_may_wait_to_be_accepted(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel drops those beyond the backlog, and a probe comes again a second later."""
+    listen, backlogs = socket.socket.listen, []
+
+    def recorded(listener: socket.socket, backlog: int = 0) -> None:
+        backlogs.append(backlog)
+        listen(listener, backlog)
+
+    monkeypatch.setattr(socket.socket, "listen", recorded)
+    served = serve()
+    assert wait_until(lambda: 1024 in backlogs, 3)
+    assert answered_quickly(served)
+    assert backlogs[-1] == 1024
+
+
 def test_bodies_share_a_memory(serve: Serve, clients: ExitStack, wording: Wording) -> None:
     """Large bodies that arrive at the same time are refused when they take too much, usual ones are not."""
     served = serve(bodies_limit_bytes=300_000, body_seconds=20.0)
