@@ -11,7 +11,7 @@ import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress
+from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress, step_shown
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
@@ -66,15 +66,26 @@ def _of_files(
     if not options.given:
         yield from _as_applied(paths, None, namespace or DEFAULT_NAMESPACE)
         return
-    with connected(options, "explain") as cluster:
-        yield from _as_applied(paths, LightLists(cluster.client), namespace or cluster.namespace)
+    with connected(options, "explain") as cluster, step_shown("reading") as show:
+        below = LightLists(cluster.client, reading=show)
+        yield from _cleared(_as_applied(paths, below, namespace or cluster.namespace), show)
+
+
+def _cleared(
+    explained: Iterator[Explanation | Facts], show: Callable[[str], None]
+) -> Iterator[Explanation | Facts]:
+    """Yield each explanation after the line with the present step is cleared, since it is printed there."""
+    for one in explained:
+        show("")
+        yield one
 
 
 def _as_applied(
     paths: Sequence[Path], below: Cluster | None, namespace: str
 ) -> Iterator[Explanation | Facts]:
     objects = first(read_snapshots(paths)).objects
-    with progress(len(objects), "objects") as advance:
+    reads = below is not None  # what is read of a cluster is shown in the place of the bars
+    with progress(len(objects), "objects", hidden=reads) as advance:
         assumed = assume_cluster(objects, below, namespace, advance)
     if not (assumed.owners or assumed.others or assumed.faults):
         files = ", ".join(map(str, paths))
@@ -82,7 +93,7 @@ def _as_applied(
     for note in assumed.notes:
         echo_line(f"muster: {note}", err=True)
     yield from facts_of_files(assumed, below)
-    with progress(len(assumed.owners), "jobs", hidden=sys.stdout.isatty()) as advance:
+    with progress(len(assumed.owners), "jobs", hidden=reads or sys.stdout.isatty()) as advance:
         for explanation in explain_owners(assumed, below, _now()):
             yield explanation
             advance()
@@ -95,9 +106,9 @@ def _as_applied(
 def _of_cluster(
     resource: Resource, name: str, namespace: str, options: KubeconfigOptions
 ) -> Iterator[Explanation | Facts]:
-    with connected(options, "explain") as cluster:
+    with connected(options, "explain") as cluster, step_shown("reading") as show:
         place = (namespace or cluster.namespace) if resource.namespaced else ""
-        reader = LightLists(cluster.client)
+        reader = LightLists(cluster.client, reading=show)
         try:
             body = reader.get(resource, name, place)
         except ApiGone:
@@ -105,7 +116,7 @@ def _of_cluster(
         if body is None:
             raise _missing(cluster, ObjectRef(resource.api_version, resource.kind, place, name))
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        yield from explain_live(reader, {**kind, **body}, _now())
+        yield from _cleared(explain_live(reader, {**kind, **body}, _now()), show)
 
 
 def _missing(cluster: Connection, ref: ObjectRef) -> CommandError:

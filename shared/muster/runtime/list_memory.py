@@ -104,6 +104,11 @@ class ListMemory:
         self._reserved: Counter[str] = Counter()
         self._used = 0
 
+    @property
+    def used(self) -> int:
+        """Bytes that the objects take, or more; those that need no reservation count too."""
+        return self._used
+
     def add(self, objects: Objects, namespace: str, size: int | None = None) -> None:
         """Reserve memory for the objects of a page.
 
