@@ -7,7 +7,8 @@ it (plugin/pkg/admission/resourcequota, Kubernetes v1.37.1).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from muster.cluster.interface import Cluster
@@ -24,27 +25,49 @@ _PODS = "pods"
 
 
 def quota_warnings(cluster: Cluster, owner: ResolvedOwner) -> Iterator[str]:
-    """Yield a line per gang and resource of which minCount pods request more than a quota allows."""
-    quotas = list_if_served(cluster, RESOURCE_QUOTAS, owner.pod_sets.named_by.namespace)
-    if not quotas:
+    """Yield a line per gang and resource of which minCount pods request more than any quota allows."""
+    smallest = _smallest(list_if_served(cluster, RESOURCE_QUOTAS, owner.pod_sets.named_by.namespace))
+    if not smallest:
         return
     pod_specs = _pod_specs(cluster, owner.pod_sets)
     for root in owner.tree:
         for leaf in filter(lambda leaf: leaf.gang, root.leaves()):
             requests = _gang_requests(leaf, pod_specs)
-            for quota in quotas:
-                yield from _exceeded(leaf, requests, quota)
+            yield from _exceeded(leaf, requests, smallest)
 
 
-def _exceeded(leaf: Group, requests: Mapping[str, int], quota: Mapping[str, Any]) -> Iterator[str]:
-    hard = (quota.get("spec") or {}).get("hard") or {}
-    for resource, limit in sorted(hard.items()):
+@dataclass(frozen=True)
+class _Allowed:
+    """What a quota allows of a resource, as text and in thousandths."""
+
+    quota: str
+    limit: str
+    thousandths: int
+
+
+def _smallest(quotas: Iterable[Mapping[str, Any]]) -> dict[str, _Allowed]:
+    """Return by resource, in order, what the quota allows that allows least of it.
+
+    A namespace may have thousands of quotas and of owners: a warning of each for each would be millions.
+    """
+    smallest: dict[str, _Allowed] = {}
+    for quota in quotas:
+        for resource, limit in ((quota.get("spec") or {}).get("hard") or {}).items():
+            allowed = _Allowed(quota["metadata"]["name"], str(limit), milli(str(limit)))
+            known = smallest.get(resource)
+            if known is None or allowed.thousandths < known.thousandths:
+                smallest[resource] = allowed
+    return dict(sorted(smallest.items()))
+
+
+def _exceeded(leaf: Group, requests: Mapping[str, int], smallest: Mapping[str, _Allowed]) -> Iterator[str]:
+    for resource, allowed in smallest.items():
         # In a quota, `cpu` means the same as `requests.cpu`.
         requested = requests.get(resource.removeprefix("requests."), 0)
-        if requested > milli(str(limit)):
+        if requested > allowed.thousandths:
             yield (
                 f"group {leaf.name}: {leaf.template_min_count} pods need {resource} {_quantity(requested)}, "
-                f"ResourceQuota {quota['metadata']['name']} allows {limit}: they can never all exist"
+                f"ResourceQuota {allowed.quota} allows {allowed.limit}: they can never all exist"
             )
 
 
