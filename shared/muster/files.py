@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
@@ -16,3 +19,34 @@ FUNCTIONS = _ROOT / "functions"
 
 RECORDINGS = _ROOT / "recordings" if _ROOT.name == "data" else _CHECKOUT / "tests" / "replays" / "recordings"
 """Muster's own recordings: tests/replays/recordings of a checkout, muster/data/recordings when installed."""
+
+DEEPEST_FOLDER = 100
+"""How deep a folder is searched: `Path.rglob` fails some hundred levels below."""
+
+
+class DeepFolderError(ValueError):
+    """A folder has folders within folders, more than DEEPEST_FOLDER; the message is one line."""
+
+
+def files_below(folder: Path, suffixes: Collection[str]) -> list[Path]:
+    """Return the files in a folder at any depth that have one of the suffixes, sorted.
+
+    Links to folders are not followed, and folders that may not be read are skipped.
+
+    Raises:
+        DeepFolderError: it is nested too deeply.
+    """
+    found: list[Path] = []
+    rest = [(folder, 0)]
+    while rest:
+        inner, depth = rest.pop()
+        if depth > DEEPEST_FOLDER:
+            raise DeepFolderError(f"{folder}: is nested more than {DEEPEST_FOLDER} folders deep")
+        with suppress(PermissionError), os.scandir(inner) as entries:
+            for entry in entries:
+                path = Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    rest.append((path, depth + 1))
+                elif path.suffix in suffixes and path.is_file():
+                    found.append(path)
+    return sorted(found)

@@ -83,7 +83,8 @@ def _cleared(
 def _as_applied(
     paths: Sequence[Path], below: Cluster | None, namespace: str
 ) -> Iterator[Explanation | Facts]:
-    objects = first(read_snapshots(paths)).objects
+    with step_shown("reading") as show:
+        objects = first(read_snapshots(paths, reading=show)).objects
     reads = below is not None  # what is read of a cluster is shown in the place of the bars
     with progress(len(objects), "objects", hidden=reads) as advance:
         assumed = assume_cluster(objects, below, namespace, advance)

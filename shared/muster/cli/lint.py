@@ -10,6 +10,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
+from muster.files import DeepFolderError, files_below
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
 from muster.replay.files import BadFileError
@@ -52,18 +53,22 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
     """Return the files, and whether each was found in a folder.
 
     Raises:
-        BadInput: a target does not exist, or there are no files.
+        BadInput: a target does not exist or is nested too deeply, or there are no files.
     """
     files: dict[Path, bool] = {}
     for target in targets:
+        if not target:
+            raise BadInput("the name of a file or folder is empty")
         path = Path("/dev/stdin" if target == STDIN else target)
         if not path.exists():
             raise BadInput(f"{path}: No such file or folder")
         if not path.is_dir():
             files[path] = False
             continue
-        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
-        files |= {file: True for file in found if file not in files}
+        try:
+            files |= {file: True for file in files_below(path, _SUFFIXES) if file not in files}
+        except DeepFolderError as error:
+            raise BadInput(str(error)) from None
     if not files:
         raise BadInput(f"{', '.join(targets)}: has no file that ends in .yaml, .yml or .json")
     return files

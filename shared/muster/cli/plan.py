@@ -9,7 +9,8 @@ import click
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo, echo_data, echo_line, output_option
+from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
+from muster.objects.memory import DataLimit
 from muster.operator.plan import as_yaml, plan_step
 from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
@@ -66,8 +67,11 @@ def command(
     """  # noqa: D301 - click does not wrap a paragraph after \b
     with errors_as_bad_input():
         step = steps.find_step(function)
-        request = _single(event_file, read_events(event_file))
-        snapshots, named = read_snapshots(object_files), objects_of_events([request], owners_only=False)
+        limit = DataLimit()
+        request = _single(event_file, read_events(event_file, limit))
+        with step_shown("reading objects:") as show:
+            snapshots = read_snapshots(object_files, limit, reading=show)
+        named = objects_of_events([request], owners_only=False)
         snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
         for line in missing_objects(named, snapshot, snapshots):
             echo_line(f"muster: {line}", err=True)

@@ -20,8 +20,9 @@ from muster.cli.arguments import (
     keep_to_this_machine,
     stop_signals,
 )
-from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress
+from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress, step_shown
 from muster.cli.overlays import overlay_option
+from muster.objects.memory import DataLimit
 from muster.replay.activity import Activity
 from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
@@ -159,7 +160,8 @@ def command(  # noqa: PLR0913 - one argument for each option
     """
     arrangement = Arrangement(without, reverse, duplicates, twice, shuffle)
     with errors_as_bad_input():
-        requests = [request for path in event_files for request in read_events(path)]
+        limit = DataLimit()
+        requests = _requests(event_files, limit)
         for request in requests:
             _warn(request.location, event_of(request))
         stream = arrangement.apply(requests)
@@ -167,7 +169,7 @@ def command(  # noqa: PLR0913 - one argument for each option
             _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
             _send(stream, **http_options)
             return
-        snapshots = _snapshots(object_files, moments, requests, drop_groups=drop_groups)
+        snapshots = _snapshots(object_files, limit, moments, requests, drop_groups=drop_groups)
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
         with progress(len(stream) * len(snapshots), "events") as advance:
             given = ReplayInput(tuple(stream), sweep)
@@ -202,15 +204,28 @@ def _replay(
         raise CommandError(str(error)) from None
 
 
+def _requests(paths: Sequence[Path], limit: DataLimit) -> list[RecordedRequest]:
+    """Return the events of all files."""
+    requests: list[RecordedRequest] = []
+    with step_shown("reading events:") as show:
+        for number, path in enumerate(paths, start=1):
+            show(f"file {number}")
+            requests += read_events(path, limit)
+    return requests
+
+
 def _snapshots(
     paths: Sequence[Path],
+    limit: DataLimit,
     checkpoints: Sequence[str],
     requests: Sequence[RecordedRequest],
     *,
     drop_groups: bool,
 ) -> list[RecordedObjects]:
     """Return the moments to replay at; say which of the owners that the events name are in none of them."""
-    snapshots, owners = read_snapshots(paths), objects_of_events(requests)
+    with step_shown("reading objects:") as show:
+        snapshots = read_snapshots(paths, limit, reading=show)
+    owners = objects_of_events(requests)
     chosen = [
         choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
     ]

@@ -1,4 +1,4 @@
-"""Escape and cut text that people read, and count the values of JSON text before it is parsed."""
+"""Escape and cut text that people read, and count what a text takes before it is parsed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 """Control characters, line separators, marks that reverse the direction of a text, and half characters."""
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
 """A string of JSON, or its beginning; matches at every quote, so that a search takes linear time."""
+_FOUR_BYTES, _TWO_BYTES = re.compile(rb"[\xf0-\xff]"), re.compile(rb"[\xc4-\xef]")
+"""The first byte of a character in UTF-8 that takes four, or two, bytes in memory."""
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+"""The bytes of a character after its first."""
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -23,6 +27,14 @@ def printable(text: str, limit: int | None = None) -> str:
 def cut_to(text: str, limit: int) -> str:
     """Return a text; one of more than `limit` characters is cut there and followed by three dots."""
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def text_bytes(content: bytes) -> int:
+    """Return the memory of the text of UTF-8: of each character as much as of the widest (PEP 393)."""
+    if content.isascii():
+        return len(content)
+    width = 4 if _FOUR_BYTES.search(content) else 2 if _TWO_BYTES.search(content) else 1
+    return width * len(content.translate(None, _CONTINUATIONS))
 
 
 def has_more_values(text: bytes, limit: int) -> bool:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import yaml
+
+from muster.objects.memory import LIST, MAPPING, SCALAR, DataLimit, memory_of, memory_of_key, memory_of_string
 
 try:
     from yaml import CSafeDumper as SafeDumper
@@ -88,9 +89,8 @@ MOST_NODES = 500_000
 """The most keys and values of a text with aliases, tags, merges, or keys that are no strings. While PyYAML
 makes data of them, each takes up to 800 bytes of memory, and `{a,a}` has one for each character. The
 CustomResourceDefinitions of JobSet and Trainer have 31,000."""
-MOST_VALUES = 4_000_000
-"""The most keys and values of any other text: ten thousand Jobs of JobSets. Data of short mappings take up to
-250 bytes for each, of lists 90. Files that a command reads together have no limit in common."""
+_NODE = 800
+"""Bytes of a key or value of such a text while PyYAML makes data of it; so much is left of the limit."""
 NUMBER_LENGTH = 400
 """The most characters of a number: a float of JSON may have 309 digits before its point. A number of base 60,
 such as `1:30`, takes quadratic time."""
@@ -173,10 +173,15 @@ class OpenData:
 
 
 class _PlainData:
-    """Makes data of the events of a parser, without the nodes of PyYAML, which take ten times the memory."""
+    """Makes data of the events of a parser, without the nodes of PyYAML, which take ten times the memory.
 
-    def __init__(self) -> None:
+    Args:
+        limit: of the memory of the data.
+    """
+
+    def __init__(self, limit: DataLimit) -> None:
         self.data = OpenData()
+        self._limit = limit
         self._strings: dict[str, str] = {}
 
     def add(self, event: yaml.Event) -> None:
@@ -185,6 +190,7 @@ class _PlainData:
         Raises:
             _NotPlainError: it has an anchor or a tag, is an alias, or a key that is no string.
             YAMLError: a number is one that JSON cannot hold.
+            TooMuchDataError: the data take more memory than the limit.
         """
         if isinstance(event, yaml.NodeEvent):
             if event.anchor is not None or getattr(event, "tag", None) is not None:  # an alias has an anchor
@@ -194,9 +200,13 @@ class _PlainData:
             elif self.data.key_is_next:
                 raise _NotPlainError
             else:
-                self.data.start({} if isinstance(event, yaml.MappingStartEvent) else [])
+                self._start({} if isinstance(event, yaml.MappingStartEvent) else [])
         elif isinstance(event, yaml.CollectionEndEvent):
             self.data.end()
+
+    def _start(self, container: dict[str, Any] | list[Any]) -> None:
+        self._limit.take(MAPPING if isinstance(container, dict) else LIST)
+        self.data.start(container)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         kind = _kind_of(event.value) if event.implicit[0] else "str"
@@ -204,10 +214,14 @@ class _PlainData:
         if kind not in {"str", "null", "bool", "int", "float"} or (is_key and kind != "str"):
             raise _NotPlainError
         if is_key:
+            if event.value not in self._strings:
+                self._limit.take(memory_of_key(event.value))
             self.data.key(self._strings.setdefault(event.value, event.value))
         elif kind == "str":
+            self._limit.take(memory_of_string(event.value))
             self.data.put(event.value)
         else:
+            self._limit.take(SCALAR)
             mark: Any = event.start_mark
             node = yaml.ScalarNode(f"tag:yaml.org,2002:{kind}", event.value, mark)
             self.data.put(_SCALARS.yaml_constructors[node.tag](_SCALARS, node))
@@ -220,37 +234,100 @@ def load(text: str | bytes) -> Any:
         yaml.YAMLError: the text is not YAML, has several documents, is nested too deeply, has too many
             values, or has aliases that repeat too much.
     """
-    _check(text)
+    _check(text, DataLimit())
     return yaml.load(text, SafeLoader)  # noqa: S506 - a subclass of yaml.SafeLoader
 
 
-def load_all(text: str | bytes) -> list[Any]:
+def load_all(text: str | bytes, limit: DataLimit | None = None) -> list[Any]:
     """Return the data of all documents of a YAML stream, without empty documents.
+
+    Args:
+        text: the text.
+        limit: of the memory of the data, also of other texts; None for one of its own.
 
     Raises:
         yaml.YAMLError: the text is not YAML, is nested too deeply, has too many values, or has aliases that
             repeat too much.
+        TooMuchDataError: the data take more memory than the limit.
     """
+    limit = limit or DataLimit()
     if len(text) > MOST_NODES // 2:
+        left = limit.left
         with suppress(_NotPlainError):
-            return _plain_documents(text)
-    _check(text)
-    return [document for document in yaml.load_all(text, SafeLoader) if document is not None]
+            return _plain_documents(text, limit)
+        limit.left = left
+    _check(text, limit)
+    documents = [document for document in yaml.load_all(text, SafeLoader) if document is not None]
+    limit.take(memory_of(documents))
+    return documents
 
 
-def _plain_documents(text: str | bytes) -> list[Any]:
-    plain = _PlainData()
-    for event in _bounded(text, MOST_VALUES):
+def _plain_documents(text: str | bytes, limit: DataLimit) -> list[Any]:
+    plain = _PlainData(limit)
+    for event in _bounded(text):
         plain.add(event)
     return [document for document in plain.data.documents if document is not None]
 
 
-def _check(text: str | bytes) -> None:
+def lines_of_documents(text: str) -> Iterator[tuple[int, list[int]]]:
+    """Yield the line, from 1, of each document of a YAML stream that is not empty, and those of its `items`.
+
+    The lines of items are empty if they are brought by an alias or a merge.
+    """
+    depth = line = 0
+    lines = _LinesOfItems()
+    for event in yaml.parse(text, SafeLoader):
+        if isinstance(event, yaml.DocumentStartEvent):
+            line, lines = 0, _LinesOfItems()
+        elif isinstance(event, yaml.DocumentEndEvent) and line:
+            yield line, lines.items
+        elif isinstance(event, yaml.NodeEvent):
+            mark: Any = event.start_mark
+            if depth == 0 and not _is_null(event):
+                line = mark.line + 1
+            lines.add(event, depth, mark.line + 1)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+
+
+class _LinesOfItems:
+    """The lines of the entries of the field `items` of a document.
+
+    Attributes:
+        items: the lines, from 1.
+    """
+
+    def __init__(self) -> None:
+        self.items: list[int] = []
+        self._at_key = True
+        self._of_items = False
+
+    def add(self, event: yaml.NodeEvent, depth: int, line: int) -> None:
+        """Take the next key or value, which so many mappings and lists contain."""
+        if depth == 1 and self._at_key:
+            self._of_items = isinstance(event, yaml.ScalarEvent) and event.value == "items"
+        elif depth == 1 and self._of_items:
+            self.items = []  # of two fields of a name the last counts
+        elif depth == 2 and self._of_items:  # noqa: PLR2004 - an entry of a field
+            self.items.append(line)
+        if depth == 1:
+            self._at_key = not self._at_key
+
+
+def _is_null(event: yaml.NodeEvent) -> bool:
+    """Whether a node is an empty document, or `null`."""
+    if not isinstance(event, yaml.ScalarEvent):
+        return False
+    return event.tag == "tag:yaml.org,2002:null" or (event.implicit[0] and _kind_of(event.value) == "null")
+
+
+def _check(text: str | bytes, data: DataLimit) -> None:
     """Look at a text that may be nested too deeply, is long, or has aliases, before its data are made."""
     known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
     may_be_deep = known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known)
-    if may_be_deep or len(known) > MOST_NODES // 2:  # `{a,a}` has no more than two for each character
-        deque(_bounded(text, MOST_NODES), maxlen=0)
+    most_nodes = min(MOST_NODES, data.left // _NODE)
+    if may_be_deep or len(known) > most_nodes // 2:  # `{a,a}` has no more than two for each character
+        nodes = sum(isinstance(event, yaml.NodeEvent) for event in _bounded(text, MOST_NODES))
+        data.require(nodes * _NODE)
     if "*" in known and _ANCHOR.search(known):
         limit = max(WRITTEN_OUT, 16 * len(text))
         sizes: dict[int, int] = {}
@@ -259,7 +336,7 @@ def _check(text: str | bytes) -> None:
             raise yaml.YAMLError(f"aliases stand for more than {limit} characters")
 
 
-def _bounded(text: str | bytes, most_nodes: int) -> Iterator[yaml.Event]:
+def _bounded(text: str | bytes, most_nodes: float = math.inf) -> Iterator[yaml.Event]:
     """Yield the events of a text.
 
     Raises:

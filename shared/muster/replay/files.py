@@ -8,6 +8,7 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 import yaml
 
 from muster.objects import yaml_files
-from muster.objects.text import has_more_values
+from muster.objects.memory import TEXT_SHARE, DataLimit, TooMuchDataError
+from muster.objects.text import has_more_values, text_bytes
 
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -24,14 +26,9 @@ MOST_BYTES = 256 * 1024 * 1024
 TEXT_BYTES = 128 * 1024 * 1024
 """The most memory of a text that is parsed as a whole, which takes up to six times as much: that of a YAML or
 JSON file, or of a line of JSON Lines. One emoji makes each character take four bytes."""
-
 MOST_VALUES = 2_000_000
 """The most values of a JSON text, which take up to 300 bytes each: ten thousand Jobs of JobSets."""
 
-_FOUR_BYTES, _TWO_BYTES = re.compile(rb"[\xf0-\xff]"), re.compile(rb"[\xc4-\xef]")
-"""The first byte of a character in UTF-8 that takes four, or two, bytes in memory."""
-_CONTINUATIONS = bytes(range(0x80, 0xC0))
-"""The bytes of a character after its first."""
 _LINE = re.compile(rb"[^\s][^\n]*")
 """A line that is not blank, without the blanks before it."""
 _OTHER_LINE = re.compile(rb"^(?:[^{\s]|[^\S\n]+\S)", re.MULTILINE)
@@ -56,6 +53,19 @@ class BadFileError(Exception):
         super().__init__(f"{location}: {' '.join(message.split())}")
 
 
+class TooMuchReadError(BadFileError):
+    """The data of a file and of those before it take more memory than a command may use for them."""
+
+
+@contextmanager
+def located(location: str) -> Iterator[None]:
+    """Turn TooMuchDataError into TooMuchReadError with the location."""
+    try:
+        yield
+    except TooMuchDataError as error:
+        raise TooMuchReadError(location, str(error)) from None
+
+
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file, unpacked if its name ends in `.gz`.
 
@@ -74,13 +84,22 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, limit: DataLimit | None = None) -> str:
     """Return the text of a file, unpacked if its name ends in `.gz`.
+
+    Args:
+        path: of the file.
+        limit: of the data of all files of a command.
 
     Raises:
         BadFileError: the file cannot be read, is too large, or is not UTF-8.
+        TooMuchReadError: nothing is left of the limit.
     """
-    return decoded(str(path), read_bytes(path))
+    content = read_bytes(path)
+    if limit is not None:
+        with located(str(path)):
+            limit.take(len(content) // TEXT_SHARE)
+    return decoded(str(path), content)
 
 
 def decoded(location: str, content: bytes) -> str:
@@ -89,7 +108,7 @@ def decoded(location: str, content: bytes) -> str:
     Raises:
         BadFileError: it is not UTF-8, or takes more memory than TEXT_BYTES.
     """
-    if _text_bytes(content) > TEXT_BYTES:
+    if text_bytes(content) > TEXT_BYTES:
         raise BadFileError(location, f"takes more than {TEXT_BYTES} bytes of memory")
     try:
         return content.decode()
@@ -97,27 +116,26 @@ def decoded(location: str, content: bytes) -> str:
         raise BadFileError(location, f"is not UTF-8 at byte {error.start}") from None
 
 
-def _text_bytes(content: bytes) -> int:
-    """Return the memory of the text of UTF-8: of each character as much as of the widest (PEP 393)."""
-    if content.isascii():
-        return len(content)
-    width = 4 if _FOUR_BYTES.search(content) else 2 if _TWO_BYTES.search(content) else 1
-    return width * len(content.translate(None, _CONTINUATIONS))
-
-
 def format_suffix(path: Path) -> str:
     """Return the suffix of a path without `.gz`: `.jsonl` of `events.jsonl.gz`."""
     return (path.with_suffix("") if path.suffix == ".gz" else path).suffix
 
 
-def yaml_documents(path: Path, text: str) -> list[Any]:
+def yaml_documents(path: Path, text: str, limit: DataLimit | None = None) -> list[Any]:
     """Return the documents of a YAML or JSON stream, without empty documents.
+
+    Args:
+        path: of the file.
+        text: of the file.
+        limit: of the data of all files of a command; None for one of its own.
 
     Raises:
         BadFileError: the text is not YAML.
+        TooMuchReadError: the data take more memory than the limit.
     """
     try:
-        return yaml_files.load_all(text)
+        with located(str(path)):
+            return yaml_files.load_all(text, limit)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         location = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from muster.objects.memory import DataLimit
 from muster.replay.files import (
     BadFileError,
     are_json_lines,
@@ -17,13 +18,16 @@ from muster.replay.files import (
     format_suffix,
     json_lines,
     json_value,
+    located,
     read_bytes,
     yaml_documents,
 )
 
 STRUCTURED = "application/cloudevents+json"
 MOST_EVENTS = 200_000
-"""The most events of a file, of some 500 bytes of memory each: 256 MiB of `{}` would be eighty million."""
+"""The most events of a file: 256 MiB of `{}` would be eighty million."""
+EVENT_BYTES = 500
+"""Bytes of an event beside its body."""
 _REQUEST_FIELDS = {"headers", "body"}
 
 
@@ -55,20 +59,28 @@ class RecordedRequest:
         return time if isinstance(time, str) else ""
 
 
-def read_events(path: Path) -> list[RecordedRequest]:
+def read_events(path: Path, limit: DataLimit | None = None) -> list[RecordedRequest]:
     """Return the events of a file.
 
     The file holds one structured CloudEvent as JSON or YAML, or several as JSON Lines, as a YAML stream or as
     a JSON batch (an array). In place of each event it may have `{headers, body}`, a recorded request, whose
     body is a string, or any other JSON value that is the body.
 
+    Args:
+        path: of the file.
+        limit: of the data of all files of a command, bodies among them; None for one of its own.
+
     Raises:
         BadFileError: the file cannot be read, has no event, has more than MOST_EVENTS, or has a value that is
-            no event.
+            no event; or the events take more memory than the limit.
     """
+    limit = limit or DataLimit()
     documents = _documents(path, read_bytes(path))
-    every = (request for location, document in documents for request in _requests(location, document))
-    requests = list(islice(every, MOST_EVENTS + 1))
+    requests: list[RecordedRequest] = []
+    with located(str(path)):
+        for request in islice(_all_requests(documents), MOST_EVENTS + 1):
+            limit.take(EVENT_BYTES + len(request.body))
+            requests.append(request)
     if len(requests) > MOST_EVENTS:
         raise BadFileError(str(path), f"has more than {MOST_EVENTS} events")
     if not requests:
@@ -95,6 +107,11 @@ def _documents(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
 def _numbered(path: Path, documents: list[Any]) -> Iterator[tuple[str, Any]]:
     for number, document in enumerate(documents, start=1):
         yield str(path) if len(documents) == 1 else f"{path}: document {number}", document
+
+
+def _all_requests(documents: Iterable[tuple[str, Any]]) -> Iterator[RecordedRequest]:
+    for location, document in documents:
+        yield from _requests(location, document)
 
 
 def _requests(location: str, document: Any) -> Iterator[RecordedRequest]:

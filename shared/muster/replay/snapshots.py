@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from muster.objects.memory import DataLimit
 from muster.replay.files import BadFileError, read_text, yaml_documents
 
 Object = dict[str, Any]
@@ -52,19 +53,32 @@ class LocatedObject:
     body: Object
 
 
-def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
+def read_snapshots(
+    paths: Iterable[Path],
+    limit: DataLimit | None = None,
+    *,
+    reading: Callable[[str], object] = lambda _step: None,
+) -> list[RecordedObjects]:
     """Return the objects at each checkpoint in files, in their order; one entry if they have no checkpoints.
 
     Objects outside of checkpoints are part of each of them, and checkpoints of the same name in several files
     are merged.
 
+    Args:
+        paths: the files.
+        limit: of their data together, and of other files of a command; None for one of their own.
+        reading: called with `file 7` and so on before each is read.
+
     Raises:
-        BadFileError: a file cannot be read, or has a value that is no object.
+        BadFileError: a file cannot be read, or has a value that is no object; or the data take more memory
+            than the limit.
     """
+    limit = limit or DataLimit()
     always: Objects = []
     checkpoints: dict[str, Objects] = {}
-    for path in paths:
-        for location, document in _documents(path):
+    for number, path in enumerate(paths, start=1):
+        reading(f"file {number}")
+        for location, document in _documents(path, limit):
             checkpoint = document.get("moment") if isinstance(document, dict) else None
             objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
             objects.extend(_objects(location, document))
@@ -73,17 +87,21 @@ def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
     return [RecordedObjects(name, objects, always) for name, objects in checkpoints.items()]
 
 
-def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
+def read_located(
+    path: Path, limit: DataLimit | None = None, *, skip_others: bool = False
+) -> Iterator[LocatedObject]:
     """Yield the objects of a file with the number of their document.
 
     Args:
         path: of the file.
+        limit: of the data of all files of a command; None for one of its own.
         skip_others: whether documents that are no objects are skipped.
 
     Raises:
         BadFileError: the file cannot be read, or has a value that is no object.
+        TooMuchReadError: the data take more memory than the limit.
     """
-    for number, (location, document) in enumerate(_documents(path), start=1):
+    for number, (location, document) in enumerate(_documents(path, limit), start=1):
         if skip_others and not _looks_like_objects(document):
             continue
         for body in _objects(location, document):
@@ -95,9 +113,9 @@ def _looks_like_objects(document: Any) -> bool:
     return isinstance(document, dict) and "kind" in document and bool({"metadata", "items"} & set(document))
 
 
-def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+def _documents(path: Path, limit: DataLimit | None) -> Iterator[tuple[str, Any]]:
     """Yield the location, `cluster.yaml: document 2`, and the content of each document."""
-    for number, document in enumerate(yaml_documents(path, read_text(path)), start=1):
+    for number, document in enumerate(yaml_documents(path, read_text(path, limit), limit), start=1):
         yield f"{path}: document {number}", document
 
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import yaml
 
+from muster.files import DeepFolderError, files_below
 from muster.objects import yaml_files
+from muster.objects.memory import TEXT_SHARE, DataLimit
+from muster.objects.text import text_bytes
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.apiserver.status import ApiError
 
@@ -54,8 +57,8 @@ class Manifest:
         return ManifestError(f"{self.path}:{self.line}: {message}")
 
 
-MOST_BYTES = 512 * 1024 * 1024
-"""The most bytes of a manifest file."""
+MOST_BYTES = 128 * 1024 * 1024
+"""The most bytes of a manifest file, and the most memory of its text: thirty thousand Jobs of JobSets."""
 _REPORTED = 100
 """`load` reports each so many objects."""
 
@@ -78,16 +81,19 @@ def load(
         OSError: a file cannot be read.
     """
     found: list[Manifest] = []
+    limit = DataLimit()
     for file in (file for path in paths for file in _files(path)):
         loading(str(file))
-        found += _objects(file)
+        found += _objects(file, limit)
     found = [manifest for manifest in found if manifest.kind not in {"Kustomization", "Component"}]
     found.sort(key=lambda manifest: ORDER.index(manifest.kind) if manifest.kind in ORDER else len(ORDER))
-    for number, manifest in enumerate(found):
+    found.reverse()
+    total = len(found)
+    for number in range(total):
         if number % _REPORTED == 0:
-            loading(f"{number} of {len(found)} objects")
-        _apply(server, manifest)
-    return len(found)
+            loading(f"{number} of {total} objects")
+        _apply(server, found.pop())  # which the server copies
+    return total
 
 
 def _files(path: Path) -> list[Path]:
@@ -95,46 +101,44 @@ def _files(path: Path) -> list[Path]:
         raise ManifestError(f"{path}: No such file or folder")
     if not path.is_dir():
         return [path]
-    files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+    try:
+        files = files_below(path, SUFFIXES)
+    except DeepFolderError as error:
+        raise ManifestError(str(error)) from None
     if not files:
         raise ManifestError(f"{path}: has no file that ends in .yaml, .yml or .json")
     return files
 
 
-def _objects(path: Path) -> Iterator[Manifest]:
+def _objects(path: Path, limit: DataLimit) -> Iterator[Manifest]:
     """Yield the objects of a file, those of a List each."""
     try:
-        text = _read(path)
-        documents = yaml_files.load_all(text)
-        nodes = [node for node in yaml.compose_all(text, yaml_files.SafeLoader) if not _is_empty(node)]
+        text = _read(path, limit)
+        documents = yaml_files.load_all(text, limit)
+        lines = list(yaml_files.lines_of_documents(text))
     except UnicodeDecodeError:
         raise ManifestError(f"{path}: is not UTF-8 text") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ManifestError(f"{place}: {getattr(error, 'problem', None) or error}") from None
-    for document, node in zip(documents, nodes, strict=True):
+    for document, (line, lines_of_items) in zip(documents, lines, strict=True):
         if isinstance(document, dict) and isinstance(document.get("items"), list):
-            # A merge (`<<`) may bring them, and of two fields of a name the last counts.
-            written = [value.value for key, value in node.value if key.value == "items"]
-            nodes_of_items = written[-1] if written else [node] * len(document["items"])
-            pairs = zip(document["items"], nodes_of_items, strict=True)
-            yield from (Manifest(path, item.start_mark.line + 1, obj) for obj, item in pairs)
+            items = document["items"]
+            known = lines_of_items if len(lines_of_items) == len(items) else [line] * len(items)
+            yield from (Manifest(path, begin, obj) for begin, obj in zip(known, items, strict=True))
         else:
-            yield Manifest(path, node.start_mark.line + 1, document)
+            yield Manifest(path, line, document)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, limit: DataLimit) -> str:
     """Return the text of a file; of a device that never ends, only so much as shows that it is too large."""
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
+    limit.take(len(content) // TEXT_SHARE)
+    if text_bytes(content) > MOST_BYTES:
         raise ManifestError(f"{path}: has more than {MOST_BYTES // 1024**2} MiB")
     return content.decode("utf-8-sig")
-
-
-def _is_empty(node: yaml.Node) -> bool:
-    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
 
 
 def _apply(server: ApiServer, manifest: Manifest) -> None:

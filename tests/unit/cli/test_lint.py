@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,14 @@ import yaml
 
 from muster.cluster.owner import read_owner
 from muster.files import EVENTING
+from muster.objects import memory
 from muster.objects.meta import KubernetesObject
 from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
 from muster.operator.lint import lint
-from muster.operator.lint.lint import MOST_BYTES
 from muster.policy.resolve import ResolvedOwner
 from tests.conftest import Wording
 from tests.support import builders as b
-from tests.support import cpu
 from tests.support.runtimes import a_runtime
 from tests.unit.cli.conftest import Muster, assert_names, without_folder
 
@@ -231,18 +231,22 @@ def test_each_file_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
     assert steps == ["file 1", "file 2", "object 1", "object 2", "job 1"]
 
 
-def test_a_folder_of_large_files_is_refused_before_any_is_read(
-    muster: Muster, tmp_path: Path, wording: Wording
+@pytest.mark.parametrize("suffix", [".yaml", ".yaml.gz"])
+def test_files_whose_data_take_too_much_memory_are_refused(
+    muster: Muster, tmp_path: Path, wording: Wording, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line, exit status 2: each file alone would be read, and all their objects be kept."""
-    for name in ("a.yaml", "b.json", "c.yml"):
-        with (tmp_path / name).open("wb") as file:
-            file.truncate(MOST_BYTES // 2)
-    with cpu.at_most(1):
-        result = muster("lint", str(tmp_path))
+    monkeypatch.setattr(memory, "MOST_MEMORY", 1_000_000)
+    config_map = yaml.safe_dump(a_config_map(policy="workload: {}")) + f"x: {'a' * 400_000}\n"
+    files = [tmp_path / f"{name}{suffix}" for name in "abcd"]
+    for file in files:
+        with gzip.open(file, "wt") if suffix.endswith("gz") else file.open("w") as opened:
+            opened.write(config_map)
+    assert muster("lint", *map(str, files[:2])).exit_code == 0
+    result = muster("lint", *map(str, files))
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert_names(line, "c.yml", str(MOST_BYTES))
+    assert_names(line, f"c{suffix}", "1000000")
     wording(without_folder(line, tmp_path))
 
 
@@ -254,3 +258,19 @@ def test_of_many_quotas_the_smallest_is_named() -> None:
     assert isinstance(resolved, ResolvedOwner)
     (warning,) = quota_warnings(cluster, resolved)
     assert_names(warning, "4 pods", "ResourceQuota two", "allows 2")
+
+
+def test_no_name_is_not_the_current_folder(muster: Muster, wording: Wording) -> None:
+    """`muster lint "$FILES"` without any."""
+    result = muster("lint", "")
+    assert (result.exit_code, result.stdout) == (2, "")
+    wording(result.stderr.strip())
+
+
+def test_a_folder_of_deep_folders_is_refused(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+    """In one line."""
+    deep = tmp_path.joinpath(*["d"] * 101)
+    deep.mkdir(parents=True)
+    result = muster("lint", str(tmp_path))
+    assert (result.exit_code, result.stdout) == (2, "")
+    wording(without_folder(result.stderr.strip(), tmp_path.parent))

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from muster.objects import yaml_files
+from muster.objects.memory import DataLimit, TooMuchDataError, memory_of
 
 
 def a_bomb(levels: int, width: int = 9) -> str:
@@ -114,12 +115,11 @@ def test_values_of_a_few_characters_each_are_counted(
 ) -> None:
     """Before data are made of them, which would take 400 bytes each."""
     monkeypatch.setattr(yaml_files, "MOST_NODES", 10_000)
-    monkeypatch.setattr(yaml_files, "MOST_VALUES", 10_000)
     text = begin + entry * 40_000 + end
     tracemalloc.start()
     for given in (text, text.encode()):
-        with pytest.raises(yaml.YAMLError, match=r"more than \d+ keys and values"):
-            yaml_files.load_all(given)
+        with pytest.raises(yaml.YAMLError, match=r"more than \d+ (keys and values|bytes of memory)"):
+            yaml_files.load_all(given, DataLimit(640_000))
     assert tracemalloc.get_traced_memory()[1] < 2 * 1024 * 1024
     tracemalloc.stop()
 
@@ -207,3 +207,57 @@ def test_a_value_of_a_long_text_takes_little_memory() -> None:
     yaml_files.load_all(text)
     assert tracemalloc.get_traced_memory()[1] < 50 * 1024 * 1024
     tracemalloc.stop()
+
+
+DENSE = {
+    "mappings": "{a},",
+    "pairs": "{a: b},",
+    "lists": "[],",
+    "lists of lists": "[[]],",
+    "entries of lists": "[a],",
+    "empty mappings": "{},",
+    "strings": "aa,",
+    "numbers": "300,",
+    "keys": "{k%d},",
+    "keys with an emoji": "{\U0001f600%d: \U0001f600aaaaaaaaaaaaaaaaaaaa%d},",
+}
+
+
+@pytest.mark.parametrize("entry", DENSE.values(), ids=DENSE)
+@pytest.mark.parametrize("most_nodes", [2, 10**9], ids=["by events", "by nodes"])
+def test_data_take_no_more_memory_than_is_counted(
+    entry: str, most_nodes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the shape: a mapping takes eight times as much as a number."""
+    monkeypatch.setattr(yaml_files, "MOST_NODES", most_nodes)
+    text = "[" + "".join(entry.replace("%d", str(number)) for number in range(5_000)) + "]"
+    yaml_files.load_all(text)  # the types of plain scalars are kept
+    limit = DataLimit(10**9)
+    tracemalloc.start()
+    data = yaml_files.load_all(text, limit)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken <= 10**9 - limit.left + 100_000
+    assert 10**9 - limit.left <= 3 * taken
+    assert 10**9 - limit.left <= memory_of(data) + 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("most_nodes", "most"), [(1, 250_000), (10_000, 950_000)], ids=["by events", "by nodes"]
+)
+def test_several_texts_share_one_limit(most_nodes: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten files within a limit of their own would be gigabytes; nodes need 800 bytes each for a while."""
+    monkeypatch.setattr(yaml_files, "MOST_NODES", most_nodes)
+    text = "[" + "[]," * 1000 + "]"
+    limit = DataLimit(most)
+    yaml_files.load_all(text, limit)
+    yaml_files.load_all(text, limit)
+    with pytest.raises(TooMuchDataError, match=f"more than {most} bytes of memory"):
+        yaml_files.load_all(text, limit)
+
+
+def test_lines_of_documents_and_of_items() -> None:
+    """Empty documents have none, nor have items that an alias brings; of two `items` the last count."""
+    text = "---\n--- null\n# c\n--- {a: b}\n---\nitems:\n- a: [1]\n- b\nitems:\n- {c: {items: [d]}}\n- e\n"
+    text += "---\nb: &b [1, 2]\nitems: *b\n"
+    assert list(yaml_files.lines_of_documents(text)) == [(4, []), (6, [10, 11]), (13, [])]

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from muster.objects import yaml_files
+from muster.objects.memory import memory_of
 from muster.replay.recording import checkpoint_items
 from muster.replay.recording.checkpoint_items import DENSE, MOST_VALUES, NO_ROOM, CheckpointItems
+from muster.replay.recording.redaction import without_secrets
 from muster.replay.snapshots import Object
 from tests.support import cpu
 
@@ -39,7 +41,7 @@ def test_an_object_is_counted_up_to_the_limit() -> None:
 @pytest.mark.parametrize(
     ("limit", "fields"),
     [
-        pytest.param("CHECKPOINT_VALUES", {"spec": [""] * 94}, id="values"),
+        pytest.param("CHECKPOINT_MEMORY", {"spec": [""] * 94}, id="memory"),
         pytest.param("CHECKPOINT_BYTES", {"spec": "a" * 9_950}, id="bytes"),
     ],
 )
@@ -47,9 +49,9 @@ def test_a_moment_has_no_more_than_can_be_replayed(
     monkeypatch: pytest.MonkeyPatch, limit: str, fields: dict[str, Any]
 ) -> None:
     """A namespace gets three quarters of it, so that others have room."""
-    monkeypatch.setattr(
-        checkpoint_items, limit, {"CHECKPOINT_VALUES": 1_000, "CHECKPOINT_BYTES": 101_000}[limit]
-    )
+    memory = memory_of(without_secrets(a_pod("a", **fields)))
+    most = {"CHECKPOINT_MEMORY": 10 * memory + 100, "CHECKPOINT_BYTES": 101_000}[limit]
+    monkeypatch.setattr(checkpoint_items, limit, most)
     items = CheckpointItems()
     written = [len(items.yaml_of(a_pod(namespace, **fields))) for namespace in ["a"] * 9 + ["b"] * 4]
     assert written == [1] * 7 + [0] * 2 + [1] * 3 + [0]
@@ -58,7 +60,7 @@ def test_a_moment_has_no_more_than_can_be_replayed(
 
 def test_smaller_objects_find_room_beside_one_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """An object that is left out takes none."""
-    monkeypatch.setattr(checkpoint_items, "CHECKPOINT_VALUES", 1_000)
+    monkeypatch.setattr(checkpoint_items, "CHECKPOINT_MEMORY", 10_000)
     items = CheckpointItems()
     assert items.yaml_of(a_pod(spec=[""] * 1_000)) == []
     assert items.yaml_of(a_pod())

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.replay import files, recorded_requests
+from muster.objects.memory import DataLimit
+from muster.replay import files, recorded_requests, snapshots
 
 
 def test_a_file_may_not_unpack_to_more_than_the_limit(
@@ -114,3 +115,35 @@ def test_the_events_of_a_file_are_limited(tmp_path: Path, monkeypatch: pytest.Mo
         recorded_requests.read_events(path)
     assert tracemalloc.get_traced_memory()[1] < 2_000_000
     tracemalloc.stop()
+
+
+def test_files_of_events_and_objects_share_one_limit(tmp_path: Path) -> None:
+    """What a command keeps of them: bodies of events, and data of objects; of comments an eighth."""
+    events, objects, comments = tmp_path / "e.jsonl", tmp_path / "o.yaml", tmp_path / "c.yaml"
+    events.write_text('{"data":"aaaaaaaaa"}\n' * 10)
+    objects.write_text("kind: A\napiVersion: v1\nmetadata: {name: a}\n")
+    comments.write_text("#" * 16_000)
+    limit = DataLimit(100_000)
+    recorded_requests.read_events(events, limit)
+    assert limit.left == 100_000 - 10 * (500 + len('{"data":"aaaaaaaaa"}'))
+    before = limit.left
+    snapshots.read_snapshots([comments], limit)
+    assert limit.left == before - 2_000 - 100  # and of an empty list of documents
+    snapshots.read_snapshots([objects], limit)
+    assert before - 2_100 - limit.left > 700  # two mappings, keys and strings
+    limit.take(limit.left - 500)
+    for path, read in (
+        (objects, lambda path: snapshots.read_snapshots([path], limit)),
+        (events, lambda path: recorded_requests.read_events(path, limit)),
+    ):
+        with pytest.raises(files.TooMuchReadError, match=rf"{path.name}: the data .* than 100000 bytes"):
+            read(path)
+
+
+def test_each_file_that_is_read_is_a_step(tmp_path: Path) -> None:
+    """Of objects, which may take seconds each."""
+    path = tmp_path / "o.yaml"
+    path.write_text("kind: A\napiVersion: v1\nmetadata: {name: a}\n")
+    steps: list[str] = []
+    snapshots.read_snapshots([path, path], reading=steps.append)
+    assert steps == ["file 1", "file 2"]

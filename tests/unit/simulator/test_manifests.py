@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from muster.objects import memory
 from muster.simulator import manifests
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.manifests import ManifestError, load
@@ -134,3 +136,37 @@ def test_files_that_never_end_are_refused(server: ApiServer, monkeypatch: pytest
     monkeypatch.setattr(manifests, "MOST_BYTES", 2**20)
     with pytest.raises(ManifestError, match="/dev/zero: has more than 1 MiB"):
         load(server, [Path("/dev/zero")])
+
+
+def test_all_files_share_one_limit_of_memory(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The objects of all are kept until they are sorted."""
+    monkeypatch.setattr(memory, "MOST_MEMORY", 1_000_000)
+    for name in "abcd":
+        (tmp_path / f"{name}.yaml").write_text(CONFIG_MAP.replace("NAME", name) + f"x: {'a' * 400_000}\n")
+    with pytest.raises(ManifestError, match=r"c\.yaml: the data .* more than 1000000 bytes of memory"):
+        load(server, [tmp_path])
+
+
+def test_a_manifest_takes_no_nodes(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyYAML's nodes take 800 bytes for each of a file's values."""
+    monkeypatch.setattr(manifests, "MOST_BYTES", 2**20)  # so large is the buffer
+    (tmp_path / "a.yaml").write_text(f"x: [{'[],' * 100_000}]\n")
+    tracemalloc.start()
+    with pytest.raises(ManifestError, match=r"a\.yaml:1: "):
+        load(server, [tmp_path])
+    assert tracemalloc.get_traced_memory()[1] < 40_000_000
+    tracemalloc.stop()
+
+
+def test_deep_folders_are_refused(server: ApiServer, tmp_path: Path) -> None:
+    """Links to folders are not followed, so that a loop of them ends."""
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "a.yaml").write_text(CONFIG_MAP.replace("NAME", "a"))
+    assert load(server, [tmp_path]) == 1
+    tmp_path.joinpath(*["d"] * 101).mkdir(parents=True)
+    with pytest.raises(ManifestError, match="nested more than 100 folders deep"):
+        load(server, [tmp_path])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from muster.cluster.owner import read_owner
+from muster.objects.memory import DataLimit
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import by_kind
 from muster.operator.explain.assumptions import (
@@ -25,17 +26,13 @@ from muster.operator.lint.policies import administrators_locks, policies_in
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource
-from muster.replay.files import BadFileError
+from muster.replay.files import BadFileError, TooMuchReadError
 from muster.replay.snapshots import LocatedObject, Object, read_located
 from muster.runtime.responses import first_fault
 from muster.simulator.typed import type_fault
 
 Found = tuple[Severity, str, str]
 """Severity, reason and message of a fault."""
-
-MOST_BYTES = 32 * 1024 * 1024
-"""The most of all files together: seven thousand Jobs of JobSets as `kubectl get -o yaml` prints them. The
-objects of all are kept, since they count together, and each megabyte takes seconds to be parsed."""
 
 
 @dataclass
@@ -71,15 +68,18 @@ def lint(
         progress: called with each step, `file 7`, `object 7` or `job 7`.
 
     Raises:
-        BadFileError: the files have more than MOST_BYTES; none is read.
+        TooMuchReadError: the data of the files take more memory than the limit; the objects of all are kept,
+            since they count together.
     """
-    _check_sizes(files)
-    result = LintResult()
+    result, limit = LintResult(), DataLimit()
     entries: list[LocatedObject] = []
     for number, (path, in_folder) in enumerate(files.items(), start=1):
         progress(f"file {number}")
         try:
-            entries += [_placed(entry, namespace) for entry in read_located(path, skip_others=in_folder)]
+            located = read_located(path, limit, skip_others=in_folder)
+            entries += [_placed(entry, namespace) for entry in located]
+        except TooMuchReadError:
+            raise
         except BadFileError as error:
             result.faults.append(
                 Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error))
@@ -96,22 +96,6 @@ def lint(
     order = {str(path): number for number, path in enumerate(files)}
     result.faults = sorted(dict.fromkeys(result.faults), key=lambda one: (order[one.file], one.document))
     return result
-
-
-def _check_sizes(files: Iterable[Path]) -> None:
-    """Refuse files that have more bytes than MOST_BYTES together.
-
-    Raises:
-        BadFileError: with the first that is too much.
-    """
-    size = 0
-    for path in files:
-        size += path.stat().st_size if path.is_file() else 0
-        if size > MOST_BYTES:
-            raise BadFileError(
-                str(path),
-                f"with it, the files have more than {MOST_BYTES} bytes; check fewer of them at once",
-            )
 
 
 def _can_be_read(entry: LocatedObject, result: LintResult) -> bool:

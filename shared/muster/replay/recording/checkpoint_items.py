@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from muster.objects import yaml_files
+from muster.objects.memory import MOST_MEMORY, memory_of
 from muster.replay.files import TEXT_BYTES
 from muster.replay.recording.redaction import without_secrets
 from muster.replay.snapshots import Object
@@ -15,9 +16,9 @@ from muster.replay.snapshots import Object
 MOST_VALUES = 20_000
 """The most JSON values of an object: a pod has some 200, and one of 1.5 MiB in environment variables 200,000,
 which take a second to become YAML."""
-CHECKPOINT_VALUES = yaml_files.MOST_VALUES // 4
-"""The most JSON values of a checkpoint, each of which may have a key: a file with more keys and values than
-MOST_VALUES, which has two checkpoints at least, is not replayed."""
+CHECKPOINT_MEMORY = MOST_MEMORY // 4
+"""The most memory of the data of a checkpoint: a file whose data take more than MOST_MEMORY, which has two
+checkpoints at least, is not replayed."""
 CHECKPOINT_BYTES = TEXT_BYTES // 2
 """The most bytes of a checkpoint; a file of more than TEXT_BYTES, which has two at least, is not replayed."""
 ONE_NAMESPACE = 3 / 4
@@ -50,7 +51,7 @@ class CheckpointItems:
             return []
         cleaned = without_secrets(body)
         namespace = body["metadata"].get("namespace", "")
-        part = _count(cleaned, MOST_VALUES) / CHECKPOINT_VALUES
+        part = memory_of(cleaned) / CHECKPOINT_MEMORY
         if self._has_room(namespace, part):
             text = as_yaml([cleaned]).encode()
             part = max(part, len(text) / CHECKPOINT_BYTES)
