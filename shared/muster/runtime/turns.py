@@ -23,10 +23,10 @@ class NamespaceBusyError(Exception):
 MOST_NAMESPACES = 1000
 """The namespaces without events whose time is kept: forged events may name any number."""
 
-SHARES_OF_A_WORKER = 3
-"""How many namespaces share the time of a worker at most. A higher number keeps slow writes of as many
-namespaces from those of others a little better; without a limit, events of a hundred forged namespaces delay
-them for longer than their deadline."""
+SHARES_OF_A_WORKER = 2
+"""How many namespaces share the time of a worker at most: a namespace gets half of one, however many others
+have events. With 1, slow writes of eight namespaces delay events of others for longer than their deadline;
+with 4, forged events that name many namespaces do."""
 
 
 class UsedTime:
@@ -42,8 +42,8 @@ class UsedTime:
     so would come before one that has had a turn.
 
     Args:
-        most_shares: of so many namespaces at most each has a share. If more have events, one that used a
-            second waits no longer for them than it would for so many.
+        most_shares: the most namespaces that count for a share. One that used a second is behind new ones
+            until all have used so many seconds, or fewer if fewer have events.
     """
 
     def __init__(self, most_shares: int) -> None:
@@ -107,7 +107,7 @@ class Turns:
         self._workers = workers
         self._places = max(1, waiting * 3 // 4)
         self._clock = clock
-        self._used = UsedTime(SHARES_OF_A_WORKER * (workers + 1))
+        self._used = UsedTime(SHARES_OF_A_WORKER * workers)
         self._lock = Lock()
         self._in_work: Counter[str] = Counter()
         self._paused = 0

@@ -34,7 +34,7 @@ from tests.unit.runtime.fakes import BODY, DONE, OWNER, FakeCluster, a_handler, 
 WRITE_SECONDS = 0.004
 """A write of a real API server."""
 BURST = 60
-SHARES = 15
+SHARES = 8
 GROUPS = 512
 
 
