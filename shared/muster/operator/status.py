@@ -126,14 +126,15 @@ def read_status(
     found = [*marked, *(pod for pod in unmarked if pod.gated)]
     pods = _PodStates(list({(pod.namespace, pod.name): pod for pod in found}.values()))
     by_kind = {kind: lister.list(kind.resource, partial(_of_owners, kind, pods)) for kind in KINDS}
+    groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods)))
+    members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
+    names = {member.name for member in members}
     named = {
         (owner.namespace, runs_as(kind).pod_label, owner.name, name)
         for kind, owners in by_kind.items()
         for owner in owners
-        for name in _NAME.findall(owner.message)
+        for name in names.intersection(_NAME.findall(owner.message))
     }
-    groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods)))
-    members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
     unnamed = [
         member
         for member in members

@@ -24,6 +24,7 @@ GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
 MANY = {f"example.com/label-{number}": "value" for number in range(5_000)}
 LONG = "X" * 100_000
+WORDS = " ".join(map(str, range(1_000)))
 
 
 def _member(*modifiers: b.Modifier) -> Any:
@@ -200,6 +201,7 @@ CONFIG_MAP = {
         pytest.param(PODS, _member(b.labelled({"muster.dev/group": "main", **MANY})), id="labels of pods"),
         pytest.param(POD_GROUPS, b.a_pod_group(GROUP, b.annotated(MANY)), id="annotations of groups"),
         pytest.param(JOBS, b.a_job(_refused("Invalid", LONG * 20)), id="messages of owners"),
+        pytest.param(JOBS, b.a_job(_refused("Invalid", WORDS)), id="words in messages of owners"),
         pytest.param(CONFIGMAPS, CONFIG_MAP, id="texts of ConfigMaps"),
     ],
 )

@@ -13,6 +13,8 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 KEEPING_THE_METHOD = frozenset({307, 308})
 MAX_REQUESTS = 10
 """Requests of a chain of redirects, the first one included (`defaultCheckRedirect` of Go's `net/http`)."""
+MOST_ANSWER_BYTES = 8 * 1024 * 1024
+"""The longest body of an answer: twice that of the largest event that a function takes by default."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Answer:
 
 
 class NoAnswerError(Exception):
-    """The subscriber could not be reached, or did not respond in time.
+    """The subscriber could not be reached, or did not respond in time, or with a body that is too long.
 
     Attributes:
         timed_out: the subscriber was reached, but exceeded the delivery's timeout.
@@ -89,7 +91,9 @@ class HttpTarget:
                 headers=dict(headers),
                 timeout=urllib3.Timeout(total=timeout),
                 redirect=False,
+                preload_content=False,
             )
+            content = response.read(MOST_ANSWER_BYTES + 1)  # at its end the connection is free again
         except urllib3.exceptions.HTTPError as error:
             # NewConnectionError (connection refused) inherits from ConnectTimeoutError, but is no timeout.
             timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
@@ -97,7 +101,10 @@ class HttpTarget:
             raise NoAnswerError(str(error), timed_out=timed_out and not refused) from error
         except ValueError as error:
             raise NoAnswerError(f"the event cannot be sent: {error}") from error
-        return Answer(response.status, response.headers, response.data)
+        if len(content) > MOST_ANSWER_BYTES:
+            response.close()
+            raise NoAnswerError(f"{url}: the answer has more than {MOST_ANSWER_BYTES} bytes")
+        return Answer(response.status, response.headers, content)
 
     def close(self) -> None:
         """Close idle connections."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import urllib3
 
 from muster.simulator.broker import Answer, Broker, CloudEvent, HttpTarget, Ingress, NoAnswerError, Wiring
+from muster.simulator.broker.targets import MOST_ANSWER_BYTES
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
 TRIGGER = {
@@ -103,7 +105,7 @@ def test_a_broken_length_is_400(url: str) -> None:
 
 
 class _FunctionHandler(BaseHTTPRequestHandler):
-    """Answers with the status in the path, or never for /silent."""
+    """Answers with the status in the path, never for /silent, and without an end for /endless."""
 
     silent: threading.Event
 
@@ -113,6 +115,12 @@ class _FunctionHandler(BaseHTTPRequestHandler):
         if self.path == "/silent":
             self.silent.wait(SECONDS)
             return
+        if self.path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                while True:
+                    self.wfile.write(bytes(1024 * 1024))
         self.send_response(int(self.path[1:]))
         self.send_header("Content-Length", "2")
         self.send_header("Location", "/202" if self.path == "/307" else "")
@@ -159,6 +167,25 @@ def test_a_function_that_does_not_answer_in_time(functions: str) -> None:
         target(EVENT, b"{}", 0.05)
     target.close()
     assert no_answer.value.timed_out
+
+
+def test_a_connection_serves_further_deliveries(functions: str) -> None:
+    """As long as each answer is read to its end."""
+    target = HttpTarget(f"{functions}/202", connections=1)
+    for _ in range(3):
+        target(EVENT, b"{}", SECONDS)
+    (pool,) = target._pool.pools._container.values()
+    assert (pool.num_connections, pool.num_requests) == (1, 3)
+    target.close()
+
+
+def test_an_answer_without_an_end_is_no_answer(functions: str) -> None:
+    """Sent to an endpoint of somebody else, `muster replay` would read it until its memory is full."""
+    target = HttpTarget(f"{functions}/endless")
+    with pytest.raises(NoAnswerError) as no_answer:
+        target(EVENT, b"{}", SECONDS)
+    target.close()
+    assert str(MOST_ANSWER_BYTES) in str(no_answer.value)
 
 
 def test_a_function_that_is_not_there() -> None:
