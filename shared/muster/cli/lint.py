@@ -40,6 +40,8 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
             result = lint(files, namespace, progress=show)
     except BadFileError as error:
         raise BadInput(str(error)) from None
+    if result.left_out:
+        echo(f"{result.left_out} more faults are not shown", err=True)
     printer = _PRINTERS.get(output)
     if printer is None:
         echo_data([{**asdict(fault), "severity": str(fault.severity)} for fault in result.faults], output)

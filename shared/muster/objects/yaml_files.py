@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 import math
 import re
@@ -100,6 +101,9 @@ _CONTAINER = 8
 """Characters that a mapping or a list counts for."""
 _INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
 """A block may be nested so deeply: each level takes a character, in a line that begins after any line end."""
+_TAG_DIRECTIVE = re.compile("(?:\\A|[\n\r\x85\u2028\u2029\ufeff])%TAG")
+"""A line with a directive: one can give each tag a prefix of a megabyte, and libyaml looks at all of them
+whenever it reads one more."""
 _ANCHOR = re.compile(r"&[0-9A-Za-z_-]")
 """The begin of an anchor, without which there is no alias. PyYAML and libyaml allow only these characters."""
 
@@ -234,7 +238,7 @@ def load(text: str | bytes) -> Any:
         yaml.YAMLError: the text is not YAML, has several documents, is nested too deeply, has too many
             values, or has aliases that repeat too much.
     """
-    _check(text, DataLimit())
+    _check(text, _decoded(text), DataLimit())
     return yaml.load(text, SafeLoader)  # noqa: S506 - a subclass of yaml.SafeLoader
 
 
@@ -251,12 +255,13 @@ def load_all(text: str | bytes, limit: DataLimit | None = None) -> list[Any]:
         TooMuchDataError: the data take more memory than the limit.
     """
     limit = limit or DataLimit()
+    known = _decoded(text)
     if len(text) > MOST_NODES // 2:
         left = limit.left
         with suppress(_NotPlainError):
             return _plain_documents(text, limit)
         limit.left = left
-    _check(text, limit)
+    _check(text, known, limit)
     documents = [document for document in yaml.load_all(text, SafeLoader) if document is not None]
     limit.take(memory_of(documents))
     return documents
@@ -320,9 +325,22 @@ def _is_null(event: yaml.NodeEvent) -> bool:
     return event.tag == "tag:yaml.org,2002:null" or (event.implicit[0] and _kind_of(event.value) == "null")
 
 
-def _check(text: str | bytes, data: DataLimit) -> None:
+def _decoded(text: str | bytes) -> str:
+    """Return a text in which the signs of YAML can be found.
+
+    Raises:
+        yaml.YAMLError: it has a directive `%TAG`, which no manifest needs.
+    """
+    if isinstance(text, bytes):
+        encoding = "utf-16" if text[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} else "utf-8"
+        text = text.decode(encoding, errors="replace")
+    if _TAG_DIRECTIVE.search(text):
+        raise yaml.YAMLError("it has a directive %TAG")
+    return text
+
+
+def _check(text: str | bytes, known: str, data: DataLimit) -> None:
     """Look at a text that may be nested too deeply, is long, or has aliases, before its data are made."""
-    known = text if isinstance(text, str) else text.replace(b"\0", b"").decode(errors="replace")  # or UTF-16
     may_be_deep = known.count("[") + known.count("{") > DEEPEST or _INDENTED.search(known)
     most_nodes = min(MOST_NODES, data.left // _NODE)
     if may_be_deep or len(known) > most_nodes // 2:  # `{a,a}` has no more than two for each character

@@ -146,11 +146,13 @@ class Http1Only(H11Protocol):
         self.connection = WholeReads(self.config.h11_max_incomplete_size)
 
     async def stream_send(self, event: Any) -> None:
-        """Send a part of an answer; the connection is closed after it if more requests came before it.
+        """Send a part of an answer; the connection is closed after it if more came before it.
 
-        One packet can hold hundreds of requests, which a client that reads no answer would leave here.
+        One packet can hold hundreds of requests, which a client that reads no answer would leave here. The
+        rest of a body is not read, and a proxy that is not told so would use the connection again.
         """
-        if isinstance(event, Response) and self.connection.trailing_data[0]:
+        unread = self.connection.trailing_data[0] or self.connection.their_state is h11.SEND_BODY
+        if isinstance(event, Response) and unread:
             self.keep_alive_requests = self.config.keep_alive_max_requests
         await super().stream_send(event)
 
@@ -184,14 +186,19 @@ class LimitedConnection(TCPServer):
         try:
             await super().run()
         finally:
-            del self._open[self]
+            self._open.pop(self, None)
             # Hypercorn's objects of a connection form a cycle: what it has read would stay until the next
             # collection of garbage.
             vars(self).pop("protocol", None)
 
     async def _read_data(self) -> None:
-        """Read until the client closes the connection, and then wait no longer for a request."""
+        """Read until the client closes the connection, and then wait no longer for a request.
+
+        It does not count for the limit then: requests of clients that have gone would close connections of
+        clients that have just come.
+        """
         await super()._read_data()
+        self._open.pop(self, None)
         await self.idle_task.stop()
 
     async def protocol_send(self, event: Event) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from threading import Event
 from typing import Any, cast
 
@@ -34,6 +35,7 @@ class Function:
         self._asgi = WSGIMiddleware(
             _answering(cast(WSGIApp, served.app), self._connections_are_cut), workers=settings.threads
         )
+        self._threads = asyncio.Semaphore(settings.threads)
         self._served.last_known()  # begins the check before the first probe
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -52,9 +54,25 @@ class Function:
                 chunk = chunks.popleft()
                 return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
 
-            await self._asgi(cast(Scope, {**scope, **refusal}), read, send)
+            async with self._thread(receive) as is_open:
+                if is_open:
+                    await self._asgi(cast(Scope, {**scope, **refusal}), read, send)
         finally:
             size.release()
+
+    @asynccontextmanager
+    async def _thread(self, receive: Receive) -> AsyncIterator[bool]:
+        """Wait for a thread and hold it; whether the connection is still open then.
+
+        Clients that do not wait for answers send more requests than threads can handle.
+        """
+        closed = asyncio.ensure_future(receive()) if self._threads.locked() else None
+        try:
+            async with self._threads:
+                yield closed is None or not closed.done()
+        finally:
+            if closed is not None:
+                closed.cancel()
 
     def alive(self) -> State:
         """Always alive: a blocked event loop would not get here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -274,3 +275,22 @@ def test_a_folder_of_deep_folders_is_refused(muster: Muster, tmp_path: Path, wor
     result = muster("lint", str(tmp_path))
     assert (result.exit_code, result.stdout) == (2, "")
     wording(without_folder(result.stderr.strip(), tmp_path.parent))
+
+
+def test_a_long_key_is_not_repeated_by_each_fault_below_it(muster: Muster, tmp_path: Path) -> None:
+    """A file of 940 KB made 2 GB of output."""
+    templates = [{"metadata": {"labels": {"muster.dev/none": "x"}}}] * 100
+    job = b.a_job(b.with_spec(**{"k" * 10_000: templates}))
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    assert len(muster("lint", str(tmp_path)).stdout) < 100_000
+
+
+def test_faults_have_a_limit(muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are counted; what was found first is shown."""
+    monkeypatch.setattr(sys.modules["muster.operator.lint.lint"], "MOST_FAULTS", 5)
+    job = b.a_job(b.with_spec(other=[{"metadata": {"labels": {"muster.dev/none": "x"}}}] * 20))
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    result = muster("lint", str(tmp_path))
+    assert len(result.stdout.splitlines()) == 6
+    assert "20 warnings" in result.stdout
+    assert result.stderr.startswith("15 ")

@@ -123,20 +123,20 @@ def written(pods: list[Object], path: Path) -> tuple[int, int]:
 
 def test_objects_become_yaml_one_by_one(tmp_path: Path) -> None:
     """Their YAML takes up to two hundred times the memory of their JSON while it is made."""
-    pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(8)]
+    pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(4)]
     for pod in pods:
         pod["spec"]["containers"][0]["env"] = [{"name": "", "valueFrom": {}}] * 1_000
-    (first, _), (peak, size) = (written(pods[:count], tmp_path / f"{count}.yaml") for count in (1, 8))
+    (first, _), (peak, size) = (written(pods[:count], tmp_path / f"{count}.yaml") for count in (1, 4))
     assert peak - first < 15 * size
 
 
 def test_one_page_of_objects_is_kept_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed, they take ten times the memory of their YAML and more."""
     monkeypatch.setattr("muster.cluster.client.PAGE", 1)
-    pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(8)]
+    pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(4)]
     for pod in pods:
-        pod["spec"]["containers"][0]["env"] = [{"name": ""}] * 9_000
-    (first, _), (peak, size) = (written(pods[:count], tmp_path / f"{count}.yaml") for count in (1, 8))
+        pod["spec"]["containers"][0]["env"] = [{"name": ""}] * 4_000
+    (first, _), (peak, size) = (written(pods[:count], tmp_path / f"{count}.yaml") for count in (1, 4))
     assert peak - first < 5 * size
 
 

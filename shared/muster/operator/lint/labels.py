@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from muster.objects.text import cut_to
 from muster.operator.lint.model import Severity
 from muster.policy.group_labels import (
     GATE_SWITCH,
@@ -25,6 +26,9 @@ from muster.policy.group_labels import (
 from muster.policy.sources.source import ANNOTATION
 
 _PREFIX = "muster.dev/"
+
+KEY_LENGTH = 60
+"""The most characters of a key in the path of a field, which the message of each fault below it repeats."""
 
 
 @dataclass(frozen=True)
@@ -138,4 +142,4 @@ def _templates(at: Any, path: str) -> Iterator[tuple[str, str, Mapping[str, Any]
             yield f"{path}.metadata", "pod" if is_pod else "owner", metadata
         for key, value in at.items():
             if key != "metadata":
-                yield from _templates(value, f"{path}.{key}")
+                yield from _templates(value, f"{path}.{cut_to(str(key), KEY_LENGTH)}")

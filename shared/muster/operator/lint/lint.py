@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,6 +13,7 @@ from muster.cluster.owner import read_owner
 from muster.objects.memory import DataLimit
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import by_kind
+from muster.objects.text import cut_to
 from muster.operator.explain.assumptions import (
     DEFAULT_NAMESPACE,
     AssumedObjects,
@@ -34,13 +36,20 @@ from muster.simulator.typed import type_fault
 Found = tuple[Severity, str, str]
 """Severity, reason and message of a fault."""
 
+MOST_FAULTS = 10_000
+"""The most faults that are kept and shown. A list of templates in a file of a megabyte can have a hundred
+thousand."""
+MESSAGE_LIMIT = 2048
+"""The most characters of a message, as in a condition."""
+
 
 @dataclass
 class LintResult:
     """The result of a lint.
 
     Attributes:
-        faults: in the order of the files.
+        faults: in the order of the files; of more than MOST_FAULTS those found first.
+        left_out: how many more there are.
         policies: how many policies were checked.
         owners: how many TrainJobs, JobSets, Jobs and runtimes were checked.
     """
@@ -48,10 +57,29 @@ class LintResult:
     faults: list[Fault] = field(default_factory=list)
     policies: int = 0
     owners: int = 0
+    left_out: int = 0
+    _found: dict[Fault, None] = field(default_factory=dict)
+    _counts: Counter[Severity] = field(default_factory=Counter)
+
+    def add(self, fault: Fault) -> None:
+        """Count a fault unless it was found before, and keep it unless there are too many."""
+        fault = replace(fault, message=cut_to(fault.message, MESSAGE_LIMIT))
+        if fault in self._found:
+            return
+        self._counts[fault.severity] += 1
+        if len(self._found) < MOST_FAULTS:
+            self._found[fault] = None
+        else:
+            self.left_out += 1
+
+    def sort(self, files: Iterable[Path]) -> None:
+        """Put the faults in the order of the files."""
+        order = {str(path): number for number, path in enumerate(files)}
+        self.faults = sorted(self._found, key=lambda fault: (order[fault.file], fault.document))
 
     def count(self, severity: Severity) -> int:
-        """Return the number of faults of a severity."""
-        return sum(fault.severity is severity for fault in self.faults)
+        """Return the number of faults of a severity, with those that are not kept."""
+        return self._counts[severity]
 
 
 def lint(
@@ -81,20 +109,18 @@ def lint(
         except TooMuchReadError:
             raise
         except BadFileError as error:
-            result.faults.append(
-                Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error))
-            )
+            result.add(Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error)))
     entries = [entry for entry in entries if _can_be_read(entry, result)]
     latest = {_key(entry.body): entry for entry in entries}
     locks = [source for entry in latest.values() for source in administrators_locks(entry.body)]
     for number, entry in enumerate(entries, start=1):
         progress(f"object {number}")
-        result.faults += [_fault(entry, found) for found in _in_object(entry.body, locks, result)]
+        for found in _in_object(entry.body, locks, result):
+            result.add(_fault(entry, found))
     assumed = assume_cluster([entry.body for entry in latest.values()], namespace=namespace)
     for body, found in _in_owners(assumed, result, progress):
-        result.faults.append(_fault(latest[_key(body)], found))
-    order = {str(path): number for number, path in enumerate(files)}
-    result.faults = sorted(dict.fromkeys(result.faults), key=lambda one: (order[one.file], one.document))
+        result.add(_fault(latest[_key(body)], found))
+    result.sort(files)
     return result
 
 
@@ -104,7 +130,7 @@ def _can_be_read(entry: LocatedObject, result: LintResult) -> bool:
     if found is not None:
         path, message = found
         fault = (Severity.ERROR, str(Reason.UNREADABLE_OBJECT), f"{path}: {message}")
-        result.faults.append(_fault(entry, fault))
+        result.add(_fault(entry, fault))
     return found is None
 
 
