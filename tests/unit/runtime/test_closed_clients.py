@@ -51,9 +51,10 @@ def test_requests_of_clients_that_have_gone_close_no_connection(step: _Step) -> 
         waits = clients.enter_context(served.connect())
         for _ in range(6):
             with served.connect() as gone:
+                assert wait_until(lambda: served.open_connections() == 2, 5)
                 gone.sendall(post(HEADERS, BODY))
+            assert wait_until(lambda: served.open_connections() == 1, 5)
         assert wait_until(lambda: step.begun >= 4, 5)
-        assert wait_until(lambda: served.open_connections() == 1, 5)
         assert status(served.exchange(PROBE)) == 200
         waits.sendall(PROBE)
         assert status(answer(waits)) == 200
