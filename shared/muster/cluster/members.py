@@ -155,7 +155,7 @@ def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
     messages = (
         (event.get("lastTimestamp") or event.get("eventTime") or "", event.get("message") or "")
         for event in events
-        if event["involvedObject"].get("uid") in uids
+        if (event.get("involvedObject") or {}).get("uid") in uids  # a sweep keeps less of a large Event
     )
     return max(messages, default=("", ""))[1]
 

@@ -217,8 +217,9 @@ class Handler:
             return self._sweeps.sweep(cluster, subject, delay)
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
+        name = f"{subject.kind}/{subject.name}"
         try:
-            with self._workers.turns.turn(subject.namespace, cluster.seconds_left) as turn:
+            with self._workers.turns.turn(subject.namespace, cluster.seconds_left, name) as turn:
                 cluster.pause_with(turn.pause)
                 return self._run(cluster, subject)
         except NamespaceBusyError as error:

@@ -17,7 +17,7 @@ from muster.runtime.list_memory import SharedListMemory
 
 
 class NamespaceBusyError(Exception):
-    """A namespace has as many events in work and waiting as one namespace may have; 503."""
+    """A namespace, or an object, has as many events in work and waiting as one may have; 503."""
 
 
 MOST_NAMESPACES = 1000
@@ -84,6 +84,48 @@ class UsedTime:
         self._fair_share += seconds / max(1, min(len(active), self._most_shares))
 
 
+class _Tickets:
+    """The events of a namespace that wait, in turns between the objects that they are about.
+
+    Each has a ticket, which is set when it may begin.
+    """
+
+    def __init__(self) -> None:
+        self._tickets: dict[str, deque[Event]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tickets.values()))
+
+    def of(self, name: str) -> int:
+        """Return the number of events about an object."""
+        return len(self._tickets.get(name, ()))
+
+    def add(self, name: str, ticket: Event) -> None:
+        """Add an event."""
+        self._tickets.setdefault(name, deque()).append(ticket)
+
+    def add_first(self, name: str, ticket: Event) -> None:
+        """Add an event that comes before all others."""
+        tickets = self._tickets.pop(name, deque())
+        tickets.appendleft(ticket)
+        self._tickets = {name: tickets, **self._tickets}
+
+    def pop(self) -> Event:
+        """Remove the next event, and return its ticket."""
+        name = next(iter(self._tickets))
+        tickets = self._tickets.pop(name)
+        ticket = tickets.popleft()
+        if tickets:
+            self._tickets[name] = tickets  # behind the other objects
+        return ticket
+
+    def remove(self, name: str, ticket: Event) -> None:
+        """Remove an event."""
+        self._tickets[name].remove(ticket)
+        if not self._tickets[name]:
+            del self._tickets[name]
+
+
 class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
@@ -94,8 +136,8 @@ class Turns:
     The events of one namespace may take all workers; one more works for the others. If that one is taken too,
     an event that has worked for a while pauses for namespaces with less in work; as many may pause at once as
     there are workers, because they keep their memory. Of the places to wait one namespace may take three
-    quarters, and its further events are sent back at once, so that a burst of one namespace leaves places for
-    events of others.
+    quarters, and one object a quarter of these, and further events are sent back at once, so that a burst
+    leaves places for events of others.
 
     Args:
         workers: the most events of one namespace in work.
@@ -106,32 +148,35 @@ class Turns:
     def __init__(self, workers: int, waiting: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._workers = workers
         self._places = max(1, waiting * 3 // 4)
+        self._places_of_object = max(1, self._places // 4)
         self._clock = clock
         self._used = UsedTime(SHARES_OF_A_WORKER * workers)
         self._lock = Lock()
         self._in_work: Counter[str] = Counter()
         self._paused = 0
-        self._waiting: dict[str, deque[Event]] = {}
-        """Tickets by namespace, the one whose turn is next first; a ticket is set when its event may begin.
+        self._waiting: dict[str, _Tickets] = {}
+        """By namespace, the one whose turn is next first.
 
-        One for each event, because a common condition would wake all that wait whenever one of them begins.
+        There is a ticket for each event, because a common condition would wake all that wait whenever one of
+        them begins.
         """
 
     @contextmanager
-    def turn(self, namespace: str, seconds: float) -> Iterator[Turn]:
+    def turn(self, namespace: str, seconds: float, name: str = "") -> Iterator[Turn]:
         """Wait for a turn, and hold it.
 
         Args:
             namespace: the namespace of the event's object; "" for a cluster-scoped one.
             seconds: the longest wait.
+            name: kind and name of the object.
 
         Raises:
-            NamespaceBusyError: the namespace has no place to wait, or got no turn in time.
+            NamespaceBusyError: the namespace or the object has no place to wait, or got no turn in time.
         """
-        ticket = self._ticket(namespace)
-        if not ticket.wait(seconds) and self._withdraw(namespace, ticket):
+        ticket = self._ticket(namespace, name)
+        if not ticket.wait(seconds) and self._withdraw(namespace, name, ticket):
             raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
-        turn = Turn(self, namespace, self._clock())
+        turn = Turn(self, namespace, name, self._clock())
         try:
             yield turn
         finally:
@@ -150,17 +195,17 @@ class Turns:
         Returns:
             Whether the turn is held.
         """
-        own, ticket = turn.namespace, Event()
+        own, name, ticket = turn.namespace, turn.name, Event()
         with self._lock:
             if self._paused >= self._workers or not any(map(partial(self._has_less, own), self._waiting)):
                 return True
             self._paused += 1
             self._end(turn)
-            own_tickets = self._waiting.pop(own, deque())
-            own_tickets.appendleft(ticket)
+            own_tickets = self._waiting.pop(own, _Tickets())
+            own_tickets.add_first(name, ticket)
             self._waiting[own] = own_tickets  # behind the others
             self._begin_next()
-        turn.held = ticket.wait(seconds) or not self._withdraw(own, ticket)
+        turn.held = ticket.wait(seconds) or not self._withdraw(own, name, ticket)
         turn.since = self._clock()
         with self._lock:
             self._paused -= 1
@@ -182,24 +227,26 @@ class Turns:
         if not self._in_work[namespace]:
             del self._in_work[namespace]
 
-    def _ticket(self, namespace: str) -> Event:
+    def _ticket(self, namespace: str, name: str = "") -> Event:
         with self._lock:
             if namespace not in self._waiting:
                 self._used.begin(namespace, self._active())
-            tickets = self._waiting.setdefault(namespace, deque())
+            tickets = self._waiting.setdefault(namespace, _Tickets())
             if len(tickets) >= self._places:
                 raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
+            if name and tickets.of(name) >= self._places_of_object:
+                raise NamespaceBusyError(f"{tickets.of(name)} events of {namespace}/{name} wait already")
             ticket = Event()
-            tickets.append(ticket)
+            tickets.add(name, ticket)
             self._begin_next()
             return ticket
 
-    def _withdraw(self, namespace: str, ticket: Event) -> bool:
+    def _withdraw(self, namespace: str, name: str, ticket: Event) -> bool:
         """Withdraw a ticket; False if its event may begin after all."""
         with self._lock:
             if ticket.is_set():
                 return False
-            self._waiting[namespace].remove(ticket)
+            self._waiting[namespace].remove(name, ticket)
             self._drop_if_empty(namespace)
             return True
 
@@ -215,7 +262,7 @@ class Turns:
                 break
             namespace = min(ready, key=self._used.of)
             self._used.take_turn(namespace)
-            self._waiting[namespace].popleft().set()
+            self._waiting[namespace].pop().set()
             self._in_work[namespace] += 1
             self._waiting[namespace] = self._waiting.pop(namespace)  # behind the others
             self._drop_if_empty(namespace)
@@ -231,17 +278,20 @@ class Turn:
     Args:
         turns: the turns that it is one of.
         namespace: the namespace of the event's object.
+        name: kind and name of the object.
         since: the time when it began, in seconds of the clock of the turns.
 
     Attributes:
         namespace: that namespace.
+        name: that kind and name.
         since: since when it is held.
         held: whether the event may work.
     """
 
-    def __init__(self, turns: Turns, namespace: str, since: float) -> None:
+    def __init__(self, turns: Turns, namespace: str, name: str, since: float) -> None:
         self._turns = turns
         self.namespace = namespace
+        self.name = name
         self.since = since
         self.held = True
 

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from muster.runtime.turns import MOST_NAMESPACES, Turn, Turns, UsedTime
+from muster.runtime.turns import MOST_NAMESPACES, NamespaceBusyError, Turn, Turns, UsedTime
 
 SHARES = 8
 
@@ -62,7 +62,9 @@ class Clients:
     def begun(self) -> list[Turn]:
         """Return the turns that began since the last call."""
         begun = [
-            Turn(self.turns, namespace, self.now) for namespace, ticket in self._waiting if ticket.is_set()
+            Turn(self.turns, namespace, "", self.now)
+            for namespace, ticket in self._waiting
+            if ticket.is_set()
         ]
         self._waiting = [entry for entry in self._waiting if not entry[1].is_set()]
         return begun
@@ -110,6 +112,31 @@ def test_namespaces_that_always_come_anew_do_not_keep_out_others(others: int) ->
             clients.send(f"new-{next(numbers)}")
         in_work = clients.begun()
     assert clients.now < 2
+
+
+def test_objects_of_a_namespace_take_turns() -> None:
+    """Events that name one large Job, also forged ones, do not keep those of others until their deadline."""
+    turns = Turns(workers=1, waiting=80, clock=lambda: 0.0)
+    turns._ticket("team", "Job/large").wait(0)
+    large = [turns._ticket("team", "Job/large") for _ in range(10)]
+    small = turns._ticket("team", "Job/small")
+    begun = 0
+    while not small.is_set():
+        turns._end(Turn(turns, "team", "", 0.0))
+        turns._begin_next()
+        begun = sum(ticket.is_set() for ticket in large)
+    assert begun <= 1
+
+
+def test_an_object_has_a_quarter_of_the_places_of_its_namespace() -> None:
+    """So that a flood of events about one leaves places for those about others."""
+    turns = Turns(workers=1, waiting=16, clock=lambda: 0.0)
+    turns._ticket("team", "Job/large")
+    for _ in range(3):
+        turns._ticket("team", "Job/large")
+    with pytest.raises(NamespaceBusyError, match="3 events of team/Job/large"):
+        turns._ticket("team", "Job/large")
+    turns._ticket("team", "Job/small")
 
 
 def test_namespaces_without_events_take_no_memory_for_good() -> None:
