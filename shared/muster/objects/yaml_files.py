@@ -326,7 +326,7 @@ def _is_null(event: yaml.NodeEvent) -> bool:
 
 
 def _decoded(text: str | bytes) -> str:
-    """Return a text in which the signs of YAML can be found.
+    """Return the text as YAML decodes it.
 
     Raises:
         yaml.YAMLError: it has a directive `%TAG`, which no manifest needs.

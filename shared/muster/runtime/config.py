@@ -40,7 +40,7 @@ class Settings:
             first 64 KiB of each do not count, so that large bodies cannot keep out usual ones.
         connection_limit: the most open connections. With a request's beginning each takes about 64 KiB with
             waitress, and up to 220 KiB with func's server. At the limit the connection that waits longest
-            for its request is closed for a new one.
+            for its request is closed for a new one. Connections that clients have closed do not count.
         header_limit: the most header fields of a request. The servers and the app keep several copies of
             each: 490 requests of 3,000 fields would take 400 MiB. An event has some 30 with those of proxies.
         attribute_limit: the most characters of a CloudEvents attribute. The longest that a source sends is a

@@ -62,9 +62,9 @@ class Function:
 
     @asynccontextmanager
     async def _thread(self, receive: Receive) -> AsyncIterator[bool]:
-        """Wait for a thread and hold it; whether the connection is still open then.
+        """Wait for a thread, hold it, and yield whether the connection is still open.
 
-        Clients that do not wait for answers send more requests than threads can handle.
+        Clients that close connections without an answer can send more requests than the threads handle.
         """
         closed = asyncio.ensure_future(receive()) if self._threads.locked() else None
         try:

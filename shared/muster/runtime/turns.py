@@ -37,13 +37,12 @@ class UsedTime:
     while workers were free, nor does it save up what it left to others. This is start-time fair queueing
     (Goyal, Vin and Cheng, 1996).
 
-    The fair share is what the namespace used that got a worker last. It also rises by the share of each in
-    the time that all use: forged events may each name a new namespace, which begins with the fair share, and
-    so would come before one that has had a turn.
+    The fair share is the time of the namespace that got a worker last, or more: it also rises with each
+    second that is used, divided by the number of namespaces with events. Otherwise forged events that each
+    name a new namespace would all come before those of one that has had a turn.
 
     Args:
-        most_shares: the most namespaces that count for a share. One that used a second is behind new ones
-            until all have used so many seconds, or fewer if fewer have events.
+        most_shares: the most namespaces by which a second is divided.
     """
 
     def __init__(self, most_shares: int) -> None:
@@ -52,7 +51,7 @@ class UsedTime:
         self._fair_share = 0.0
 
     def begin(self, namespace: str, active: Collection[str]) -> None:
-        """Count a namespace that gets an event while none of its own waits.
+        """Raise the time of a namespace to the fair share: it gets an event while none of its own waits.
 
         Args:
             namespace: the namespace.
@@ -69,7 +68,7 @@ class UsedTime:
         return self._used.get(namespace, self._fair_share)
 
     def take_turn(self, namespace: str) -> None:
-        """Count a namespace whose event gets the free worker: what it has used is the fair share at least."""
+        """Raise the fair share to the time of a namespace whose event gets a free worker."""
         self._fair_share = max(self._fair_share, self.of(namespace))
 
     def add(self, namespace: str, seconds: float, active: Collection[str]) -> None:
@@ -253,11 +252,7 @@ class Turns:
     def _begin_next(self) -> None:
         """Let events begin while a worker is free, those of the namespace with the least time first."""
         while self._waiting and self._in_work.total() <= self._workers:
-            ready = [
-                name
-                for name, tickets in self._waiting.items()
-                if tickets and self._in_work[name] < self._workers
-            ]
+            ready = [name for name in self._waiting if self._in_work[name] < self._workers]
             if not ready:
                 break
             namespace = min(ready, key=self._used.of)

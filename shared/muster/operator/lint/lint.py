@@ -26,6 +26,7 @@ from muster.operator.lint.labels import label_faults
 from muster.operator.lint.model import Fault, Severity
 from muster.operator.lint.policies import administrators_locks, policies_in
 from muster.policy.model import NoOp
+from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource
 from muster.replay.files import BadFileError, TooMuchReadError
@@ -39,8 +40,6 @@ Found = tuple[Severity, str, str]
 MOST_FAULTS = 10_000
 """The most faults that are kept and shown. A list of templates in a file of a megabyte can have a hundred
 thousand."""
-MESSAGE_LIMIT = 2048
-"""The most characters of a message, as in a condition."""
 
 
 @dataclass
@@ -49,7 +48,6 @@ class LintResult:
 
     Attributes:
         faults: in the order of the files; of more than MOST_FAULTS those found first.
-        left_out: how many more there are.
         policies: how many policies were checked.
         owners: how many TrainJobs, JobSets, Jobs and runtimes were checked.
     """
@@ -57,7 +55,6 @@ class LintResult:
     faults: list[Fault] = field(default_factory=list)
     policies: int = 0
     owners: int = 0
-    left_out: int = 0
     _found: dict[Fault, None] = field(default_factory=dict)
     _counts: Counter[Severity] = field(default_factory=Counter)
 
@@ -69,8 +66,11 @@ class LintResult:
         self._counts[fault.severity] += 1
         if len(self._found) < MOST_FAULTS:
             self._found[fault] = None
-        else:
-            self.left_out += 1
+
+    @property
+    def left_out(self) -> int:
+        """How many faults are counted and not kept."""
+        return self._counts.total() - len(self._found)
 
     def sort(self, files: Iterable[Path]) -> None:
         """Put the faults in the order of the files."""

@@ -93,7 +93,7 @@ class HttpTarget:
                 redirect=False,
                 preload_content=False,
             )
-            content = response.read(MOST_ANSWER_BYTES + 1)  # at its end the connection is free again
+            content = response.read(MOST_ANSWER_BYTES + 1)  # read to the end, it frees the connection
         except urllib3.exceptions.HTTPError as error:
             # NewConnectionError (connection refused) inherits from ConnectTimeoutError, but is no timeout.
             timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
