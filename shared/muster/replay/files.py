@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from muster.objects import yaml_files
-from muster.objects.memory import TEXT_SHARE, DataLimit, TooMuchDataError
+from muster.objects.memory import MOST_MEMORY, TEXT_SHARE, DataLimit, TooMuchDataError
 from muster.objects.text import has_more_values, text_bytes
 
 _GZIP = 16 + zlib.MAX_WBITS
@@ -28,6 +28,8 @@ TEXT_BYTES = 128 * 1024 * 1024
 JSON file, or of a line of JSON Lines. One emoji makes each character take four bytes."""
 MOST_VALUES = 2_000_000
 """The most values of a JSON text, which take up to 300 bytes each: ten thousand Jobs of JobSets."""
+VALUE_BYTES = MOST_MEMORY // MOST_VALUES
+"""The bytes of the limit of a command that must be left for each value of a JSON text before it is parsed."""
 
 _LINE = re.compile(rb"[^\s][^\n]*")
 """A line that is not blank, without the blanks before it."""
@@ -149,11 +151,17 @@ def are_json_lines(content: bytes) -> bool:
     return not _OTHER_LINE.search(content) and len(list(islice(_LINE.finditer(content), 2))) > 1
 
 
-def json_lines(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
+def json_lines(path: Path, content: bytes, limit: DataLimit | None = None) -> Iterator[tuple[str, Any]]:
     """Yield the location, `events.jsonl:3`, and the value of each line of JSON Lines that is not blank.
+
+    Args:
+        path: of the file.
+        content: of the file.
+        limit: of the data of all files of a command; None for one of its own.
 
     Raises:
         BadFileError: a line is not JSON, is too large, or has too many values.
+        TooMuchDataError: what is left of the limit is too little for a line.
     """
     number, end = 1, 0
     for line in _LINE.finditer(content):
@@ -161,18 +169,26 @@ def json_lines(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
         end = line.start()
         location = f"{path}:{number}"
         try:
-            yield location, json_value(decoded(location, line[0]))
+            yield location, json_value(decoded(location, line[0]), limit)
         except (ValueError, RecursionError) as error:
             raise BadFileError(location, f"is not JSON: {error}") from None
 
 
-def json_value(text: str) -> Any:
+def json_value(text: str, limit: DataLimit | None = None) -> Any:
     """Return the value of a JSON text.
+
+    Args:
+        text: the text.
+        limit: of the data of all files of a command; None for one of its own. Nothing is taken of it.
 
     Raises:
         ValueError: the text is not JSON, or has more values than MOST_VALUES.
+        TooMuchDataError: what is left of the limit is too little for its values.
     """
-    if has_more_values(text.encode(errors="replace"), MOST_VALUES):
+    limit = limit or DataLimit()
+    most = min(MOST_VALUES, limit.left // VALUE_BYTES)
+    if has_more_values(text.encode(errors="replace"), most):
+        limit.require((most + 1) * VALUE_BYTES)
         raise ValueError(f"it has more than {MOST_VALUES} values")
     return json.loads(text)
 

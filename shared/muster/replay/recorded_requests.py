@@ -75,7 +75,7 @@ def read_events(path: Path, limit: DataLimit | None = None) -> list[RecordedRequ
             no event; or the events take more memory than the limit.
     """
     limit = limit or DataLimit()
-    documents = _documents(path, read_bytes(path))
+    documents = _documents(path, read_bytes(path), limit)
     requests: list[RecordedRequest] = []
     with located(str(path)):
         for request in islice(_all_requests(documents), MOST_EVENTS + 1):
@@ -88,20 +88,22 @@ def read_events(path: Path, limit: DataLimit | None = None) -> list[RecordedRequ
     return requests
 
 
-def _documents(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
+def _documents(path: Path, content: bytes, limit: DataLimit) -> Iterator[tuple[str, Any]]:
     if format_suffix(path) in {".jsonl", ".ndjson"}:
-        yield from json_lines(path, content)
+        yield from json_lines(path, content, limit)
         return
+    may_be_lines = are_json_lines(content)
     text = decoded(str(path), content)
+    del content  # as large as the text
     try:
-        yield str(path), json_value(text)
+        yield str(path), json_value(text, limit)
     except (ValueError, RecursionError) as error:
-        if are_json_lines(content):
-            yield from json_lines(path, content)
+        if may_be_lines:
+            yield from json_lines(path, text.encode(), limit)
         elif format_suffix(path) == ".json":
             raise BadFileError(str(path), f"is not JSON: {error}") from None
         else:
-            yield from _numbered(path, yaml_documents(path, text))
+            yield from _numbered(path, yaml_documents(path, text, DataLimit(limit.left)))
 
 
 def _numbered(path: Path, documents: list[Any]) -> Iterator[tuple[str, Any]]:

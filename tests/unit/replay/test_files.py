@@ -147,3 +147,23 @@ def test_each_file_that_is_read_is_a_step(tmp_path: Path) -> None:
     steps: list[str] = []
     snapshots.read_snapshots([path, path], reading=steps.append)
     assert steps == ["file 1", "file 2"]
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    pytest.param("batch.json", "[" + ",".join(["{}"] * 15_000) + "]", id="JSON"),
+    pytest.param("lines.jsonl", "[" + ",".join(["{}"] * 15_000) + "]", id="JSON Lines"),
+    pytest.param("batch.yaml", "- {}\n" * 15_000, id="YAML"),
+])  # fmt: skip
+def test_a_file_after_others_is_parsed_within_what_they_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    """What is parsed takes more memory than its events: several files near the limit took 1.2 GiB."""
+    monkeypatch.setattr(files, "MOST_BYTES", 1_000_000)
+    path = tmp_path / name
+    path.write_text(text)
+    limit = DataLimit(1_000_000)
+    tracemalloc.start()
+    with pytest.raises(files.TooMuchReadError, match="more than 1000000 bytes"):
+        recorded_requests.read_events(path, limit)
+    assert tracemalloc.get_traced_memory()[1] < 1_500_000
+    tracemalloc.stop()
