@@ -46,6 +46,10 @@ TRACEBACK = "MUSTER_TRACEBACK"
 """The environment variable with which the stack trace of a bug is printed."""
 
 
+_ERROR_LENGTH = 6000
+"""The most characters of an error that are shown; it may name a key or value of a file."""
+
+
 class _Subcommands(click.Group):
     """A group that lists its commands without importing them, and prints every error as one line."""
 
@@ -101,11 +105,15 @@ def _show(error: click.ClickException) -> None:  # noqa: TID251 - likewise
     if isinstance(error, click.BadParameter) and error.param and error.ctx and error.message:
         name = error.param.get_error_hint(error.ctx).replace("'", "")
         text = f"{name}: {error.message}"
-    text = " ".join(text.split())
+    text = _one_line(text)
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "muster"
         text = f"{text.removesuffix('.')}; see {path} --help"
     echo_line(f"muster: {text}", err=True)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(cut_to(text, _ERROR_LENGTH).split())
 
 
 def _discard_output() -> None:
@@ -119,7 +127,7 @@ def _report_bug(error: Exception) -> None:
         return
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{place.filename}:{place.lineno}"
-    text = " ".join(f"{type(error).__name__}: {error}".split())
+    text = _one_line(f"{type(error).__name__}: {error}")
     echo_line(f"muster: this is a bug: {text} ({where}); {TRACEBACK}=1 prints its trace", err=True)
 
 

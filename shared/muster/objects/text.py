@@ -6,6 +6,8 @@ import re
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line separators, marks that reverse the direction of a text, and half characters."""
+_PIECE = 64 * 1024
+"""The characters that are escaped at once: each escaped one takes about a hundred bytes until the end."""
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
 """A string of JSON, or its beginning; matches at every quote, so that a search takes linear time."""
 _FOUR_BYTES, _TWO_BYTES = re.compile(rb"[\xf0-\xff]"), re.compile(rb"[\xc4-\xef]")
@@ -21,7 +23,13 @@ def printable(text: str, limit: int | None = None) -> str:
         text: the text.
         limit: the most characters of the result; no more of the text are looked at.
     """
-    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text[:limit])[:limit]
+    text = text[:limit]
+    pieces = (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+    return "".join(map(_escaped, pieces))[:limit]
+
+
+def _escaped(text: str) -> str:
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def cut_to(text: str, limit: int) -> str:

@@ -17,7 +17,7 @@ import yaml
 
 from muster.objects import yaml_files
 from muster.objects.memory import MOST_MEMORY, TEXT_SHARE, DataLimit, TooMuchDataError
-from muster.objects.text import has_more_values, text_bytes
+from muster.objects.text import cut_to, has_more_values, text_bytes
 
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -48,11 +48,16 @@ def private(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, PRIVATE)
 
 
+_LOCATION_LENGTH, _MESSAGE_LENGTH = 1024, 4096
+"""The most characters of the location and message of an error: keys of a file may have megabytes."""
+
+
 class BadFileError(Exception):
     """A file or a value in it is invalid; the message is one line that begins with the location."""
 
     def __init__(self, location: str, message: str) -> None:
-        super().__init__(f"{location}: {' '.join(message.split())}")
+        line = " ".join(cut_to(message, _MESSAGE_LENGTH).split())
+        super().__init__(f"{cut_to(location, _LOCATION_LENGTH)}: {line}")
 
 
 class TooMuchReadError(BadFileError):

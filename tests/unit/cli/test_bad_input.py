@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
@@ -237,3 +238,17 @@ def test_a_file_of_aliases_is_refused(muster: Muster, filed: Filed) -> None:
     events = filed("events.jsonl", an_event())
     for command in (("replay", events, "--objects", world), ("explain", world)):
         assert_names(refusal(muster(*command)), "world.yaml", "aliases")
+
+
+@pytest.mark.parametrize("entry", [
+    pytest.param({"headers": {"\x7f" * 100_000: 1}}, id="a header's name"),
+    pytest.param({"headers": {}, "\x7f" * 100_000: 1}, id="an unknown field"),
+    pytest.param({"headers": {}, **{f"field {n}": n for n in range(10_000)}}, id="many unknown fields"),
+])  # fmt: skip
+def test_errors_are_short(muster: Muster, tmp_path: Path, entry: dict[str, Any]) -> None:
+    """Keys of a file can have megabytes."""
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps([entry], ensure_ascii=False))
+    line = refusal(muster("replay", str(path)))
+    assert line.startswith(f"muster: {path}[0]")
+    assert len(line) < 25_000

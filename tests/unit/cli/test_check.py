@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ from muster.operator.check import Finding, Level, check_cluster, check_installat
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b
+from tests.support import cpu
 from tests.support.overlays import objects_of
 from tests.unit.cli.conftest import Muster, assert_names
 from tests.unit.cluster.scripted import ScriptedResponse, serving
@@ -333,6 +335,23 @@ def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
     assert {review["user"] for review in asked} == {"system:serviceaccount:muster-system:dead-letter"}
     assert [review["resourceAttributes"]["verb"] for review in asked] == ["create", "list", "delete"]
     assert asked[0]["resourceAttributes"]["namespace"] == "muster-system"
+
+
+def test_roles_of_a_million_combinations_are_not_checked(wording: Wording) -> None:
+    """A role of a kilobyte can have them, and each is a request."""
+    roles = [
+        copy.deepcopy(manifest)
+        for manifest in load(EVENTING / "rbac")
+        if "dead-letter" in manifest["metadata"]["name"]
+    ]
+    (rule, *_) = next(manifest["rules"] for manifest in roles if "rules" in manifest)
+    rule |= {field: [f"{field}{n}" for n in range(100)] for field in ("verbs", "apiGroups", "resources")}
+    allowed = {"status": {"allowed": True}, "items": [], "metadata": {"resourceVersion": "1"}}
+    with serving(ScriptedResponse(201, allowed)) as script, cpu.at_most(2):
+        found = findings(check_installation(Client.for_server(script.url), roles, YEARS_LATER))
+    assert found["permissions"][0] == Level.WARN
+    wording(found["permissions"][1])
+    assert not [request for request in script.requests if request.method == "POST"]
 
 
 def test_a_shared_account_is_one_finding() -> None:

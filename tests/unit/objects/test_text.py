@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,3 +31,12 @@ def test_no_more_than_the_limit_is_looked_at() -> None:
     """A pod's condition may have 250 KB of control characters, and a gang has many pods."""
     with cpu.at_most(0.5):
         assert printable("\x1b" * 10_000_000, 10) == r"\x1b\x1b\x"
+
+
+def test_a_long_text_takes_little_more_memory_than_what_is_shown() -> None:
+    """Each escaped character is a text of its own for a moment: 60 MB of them took 4.7 GiB."""
+    tracemalloc.start()
+    shown = printable("\x7f" * 1_000_000)
+    assert tracemalloc.get_traced_memory()[1] < 16_000_000
+    tracemalloc.stop()
+    assert shown == r"\x7f" * 1_000_000
