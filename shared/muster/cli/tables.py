@@ -11,6 +11,8 @@ from muster.objects.text import cut_to, printable
 
 CELL = 400
 """Characters of a cell: enough for a kind (63), a namespace (63) and a name (253)."""
+TEXT = 4096
+"""Characters of a text: twice those of a condition's message, which may have escaped ones."""
 _GAP = "  "
 _INDENT = " " * 4
 
@@ -24,8 +26,8 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return _aligned(headers, [list(map(_cell, row)) for row in rows])
 
 
-def _cell(text: str) -> str:
-    return cut_to(printable(text, CELL + 1), CELL)
+def _cell(text: str, most: int = CELL) -> str:
+    return cut_to(printable(text, most + 1), most)
 
 
 def _aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -40,14 +42,14 @@ def _aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> str:
     """Return a table whose last column is a text; if it is too wide, each text stands below its row.
 
-    The texts are not cut: each makes only its own row as wide.
+    Texts may be longer than cells: each makes only its own row as wide.
 
     Args:
         headers: of the columns.
         rows: of the table.
         columns: the width of the terminal; None for a file or pipe, where every row is one line.
     """
-    rows = [[*map(_cell, row[:-1]), printable(row[-1])] for row in rows]
+    rows = [[*map(_cell, row[:-1]), _cell(row[-1], TEXT)] for row in rows]
     wide = _aligned(headers, rows)
     if columns is None or max(map(len, wide.splitlines())) <= columns:
         return wide

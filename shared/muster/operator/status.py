@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -40,6 +40,9 @@ _UNBOUND = "spec.nodeName="
 
 _ALWAYS_SERVED = (PODS, JOBS)
 """Kinds of which a 404 means that no API server answered; the others may not be installed."""
+
+MOST_ITEMS = 10_000
+"""The most items of a status: tenants can make any number, each with a text of kilobytes."""
 
 _IN_GROUP = "schedulingGroup"
 _GROUP_PREFIX = "podgroup/"
@@ -96,10 +99,12 @@ class ClusterStatus:
     Attributes:
         items: sorted by namespace and then by time, oldest first.
         not_read: the kinds that may not be listed, with the API server's message.
+        left_out: the number of items beyond MOST_ITEMS.
     """
 
     items: list[Item] = field(default_factory=list)
     not_read: dict[str, str] = field(default_factory=dict)
+    left_out: int = 0
 
 
 def read_status(
@@ -140,11 +145,25 @@ def read_status(
         for member in members
         if not any((member.namespace, *owner, member.name) in named for owner in pods.owners_of(member))
     ]
-    status.items = sorted(
+    items = sorted(
         [*chain(*by_kind.values()), *unnamed],
         key=lambda item: (item.namespace, item.since, item.what, item.reason),
     )
+    status.items = _shared_out(items, MOST_ITEMS)
+    status.left_out = len(items) - len(status.items)
     return status
+
+
+def _shared_out(items: list[Item], most: int) -> list[Item]:
+    """Return the first items of each namespace in their order; all have the same share of so many."""
+    if len(items) <= most:
+        return items
+    numbers: Counter[str] = Counter()
+    ranked: list[tuple[int, int]] = []
+    for index, item in enumerate(items):
+        ranked.append((numbers[item.namespace], index))
+        numbers[item.namespace] += 1
+    return [items[index] for index in sorted(index for _, index in sorted(ranked)[:most])]
 
 
 @dataclass(frozen=True)

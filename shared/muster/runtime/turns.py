@@ -29,6 +29,10 @@ have events. With 1, slow writes of eight namespaces delay events of others for 
 with 4, forged events that name many namespaces do."""
 
 
+PLACES_FOR_EACH_FREE = 3
+"""How many places to wait a namespace may take for each that is free."""
+
+
 class UsedTime:
     """The seconds for which events of each namespace held workers, as far as they count against it.
 
@@ -134,9 +138,12 @@ class Turns:
 
     The events of one namespace may take all workers; one more works for the others. If that one is taken too,
     an event that has worked for a while pauses for namespaces with less in work; as many may pause at once as
-    there are workers, because they keep their memory. Of the places to wait one namespace may take three
-    quarters, and one object a quarter of these, and further events are sent back at once, so that a burst
-    leaves places for events of others.
+    there are workers, because they keep their memory.
+
+    Of the places to wait a namespace may take PLACES_FOR_EACH_FREE for each that stays free, and further
+    events are sent back at once: one namespace gets three quarters, each of ten gets a tenth of almost all,
+    and there are always free ones for events of others. These are the dynamic thresholds of Choudhury and
+    Hahne (1998). One object may take a quarter of what one namespace gets.
 
     Args:
         workers: the most events of one namespace in work.
@@ -146,8 +153,8 @@ class Turns:
 
     def __init__(self, workers: int, waiting: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._workers = workers
-        self._places = max(1, waiting * 3 // 4)
-        self._places_of_object = max(1, self._places // 4)
+        self._places = waiting
+        self._places_of_object = max(1, waiting * 3 // 16)
         self._clock = clock
         self._used = UsedTime(SHARES_OF_A_WORKER * workers)
         self._lock = Lock()
@@ -231,7 +238,9 @@ class Turns:
             if namespace not in self._waiting:
                 self._used.begin(namespace, self._active())
             tickets = self._waiting.setdefault(namespace, _Tickets())
-            if len(tickets) >= self._places:
+            all_waiting = sum(map(len, self._waiting.values()))
+            if len(tickets) >= PLACES_FOR_EACH_FREE * (self._places - all_waiting):
+                self._drop_if_empty(namespace)
                 raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
             if name and tickets.of(name) >= self._places_of_object:
                 raise NamespaceBusyError(f"{tickets.of(name)} events of {namespace}/{name} wait already")

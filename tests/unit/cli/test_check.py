@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterator
@@ -14,17 +13,13 @@ import pytest
 
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
-from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
-from muster.objects import yaml_files
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b
-from tests.support import cpu
 from tests.support.overlays import objects_of
 from tests.unit.cli.conftest import Muster, assert_names
-from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 OBJECTS = load()
 YEARS_LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -314,92 +309,6 @@ def test_musters_own_namespace_must_not_opt_in(wording: Wording) -> None:
     level, message = finding_about(found, " muster-system")
     assert level == Level.FAIL
     wording(message)
-
-
-def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
-    """One review for each verb and resource of its role; what is not allowed is named."""
-    roles = [
-        manifest for manifest in load(EVENTING / "rbac") if "dead-letter" in manifest["metadata"]["name"]
-    ]
-    replies = [ScriptedResponse(201, {"status": {"allowed": allowed}}) for allowed in (True, False, True)]
-    with serving(
-        *replies, ScriptedResponse(body={"items": [], "metadata": {"resourceVersion": "1"}})
-    ) as script:
-        found = findings(check_installation(Client.for_server(script.url), roles, YEARS_LATER))
-    level, message = finding_about(found, " dead-letter")
-    assert level == Level.FAIL
-    assert_names(message, "list configmaps", "eventing/rbac")
-    assert "create configmaps" not in message
-    wording(message)
-    asked = [request.body["spec"] for request in script.requests[:3]]
-    assert {review["user"] for review in asked} == {"system:serviceaccount:muster-system:dead-letter"}
-    assert [review["resourceAttributes"]["verb"] for review in asked] == ["create", "list", "delete"]
-    assert asked[0]["resourceAttributes"]["namespace"] == "muster-system"
-
-
-def test_roles_of_a_million_combinations_are_not_checked(wording: Wording) -> None:
-    """A role of a kilobyte can have them, and each is a request."""
-    roles = [
-        copy.deepcopy(manifest)
-        for manifest in load(EVENTING / "rbac")
-        if "dead-letter" in manifest["metadata"]["name"]
-    ]
-    (rule, *_) = next(manifest["rules"] for manifest in roles if "rules" in manifest)
-    rule |= {field: [f"{field}{n}" for n in range(100)] for field in ("verbs", "apiGroups", "resources")}
-    allowed = {"status": {"allowed": True}, "items": [], "metadata": {"resourceVersion": "1"}}
-    with serving(ScriptedResponse(201, allowed)) as script, cpu.at_most(2):
-        found = findings(check_installation(Client.for_server(script.url), roles, YEARS_LATER))
-    assert found["permissions"][0] == Level.WARN
-    wording(found["permissions"][1])
-    assert not [request for request in script.requests if request.method == "POST"]
-
-
-def test_a_shared_account_is_one_finding() -> None:
-    """In the overlay one-service: all that its roles grant, and what several of them grant is asked once."""
-    overlay = load(EVENTING / "overlays" / "one-service")
-    roles = [one for one in overlay if "rules" in one or "roleRef" in one]
-
-    allowed = {"status": {"allowed": True}, "items": [], "metadata": {"resourceVersion": "1"}}
-    with serving(ScriptedResponse(201, allowed)) as script:
-        found = findings(check_installation(Client.for_server(script.url), roles, YEARS_LATER))
-    assert {about for about in found if "permissions" in about} == {
-        "permissions of muster",
-        "permissions of muster-source",
-    }
-    asked = [str(request.body["spec"]) for request in script.requests if request.method == "POST"]
-    assert len(asked) == len(set(asked)) > 40
-    assert sum("'verb': 'create', 'group': '', 'resource': 'events'" in review for review in asked) == 1
-
-
-def test_rights_of_an_account_that_is_not_installed(wording: Wording) -> None:
-    """Those of a component that is named after one-service, which has deleted the account by then."""
-    component = load(EVENTING / "components/suspend-after-timeout")
-    overlays = (load(EVENTING / "overlays/one-service"), load())
-    with ApiServer() as server:
-        client = Client.for_server(server.url)
-        found, whole = (
-            findings(check_installation(client, [*one, *component], YEARS_LATER)) for one in overlays
-        )
-    assert found["account resize-gang"][0] is Level.WARN
-    wording(found["account resize-gang"][1])
-    assert "account resize-gang" not in whole
-
-
-def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
-    """The overlay one-namespace binds what is in no namespace to all accounts of the team's."""
-    file = EVENTING / "overlays/one-namespace/cluster-scoped.yaml"
-    replies = [ScriptedResponse(201, {"status": {"allowed": True}})] * 2
-    with serving(
-        *replies, ScriptedResponse(body={"items": [], "metadata": {"resourceVersion": "1"}})
-    ) as script:
-        objects = yaml_files.load_all(file.read_text())
-        found = findings(check_installation(Client.for_server(script.url), objects, YEARS_LATER))
-    level, message = finding_about(found, " system:serviceaccounts:team-a")
-    assert (level, "2" in message) == (Level.OK, True)
-    wording(message)
-    asked = [request.body["spec"] for request in script.requests[:2]]
-    assert [review["groups"] for review in asked] == [["system:serviceaccounts:team-a"]] * 2
-    assert not any("user" in review for review in asked)
 
 
 def test_findings_as_data(muster: Muster, tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.cli import tables
 from muster.cluster.client import Client
 from muster.cluster.errors import Expired
 from muster.cluster.paging import Page
@@ -18,10 +20,13 @@ from muster.objects.resources import (
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
+from muster.operator import status
 from muster.operator.check import Level, check_installation, check_policies, check_uninstall
 from muster.operator.status import read_status
-from muster.simulator.apiserver import ApiServer
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from tests.conftest import Wording
 from tests.support import builders as b
+from tests.unit.cli.conftest import Muster
 
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
@@ -139,3 +144,29 @@ def test_a_list_that_expires_twice_is_an_error() -> None:
     cluster.expiries = 2
     with pytest.raises(Expired):
         read_status(cluster)
+
+
+def test_namespaces_share_what_is_shown_of_many_items(
+    monkeypatch: pytest.MonkeyPatch, muster: Muster, tmp_path: Path, wording: Wording
+) -> None:
+    """A tenant can make any number of Jobs that wait: 20,000 groups took 1.3 GiB. The command says so."""
+    monkeypatch.setattr(status, "MOST_ITEMS", 4)
+    jobs = [_waiting(f"job-{number}") for number in range(5)]
+    others = [_waiting("other")]
+    others[0]["metadata"]["namespace"] = "team-b"
+    found = status.read_status(Snapshot([*jobs, *others]))
+    assert [item.what for item in found.items] == ["job/job-0", "job/job-1", "job/job-2", "job/other"]
+    assert found.left_out == 2
+    with ApiServer() as server:
+        server.load([*resource_definitions(), b.a_namespace(), *jobs])
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        result = muster("status", "-A", "--kubeconfig", str(tmp_path / "kubeconfig"))
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 1 + 4
+    wording(result.stderr.strip())
+
+
+def test_texts_are_cut_after_they_are_escaped() -> None:
+    """An escaped character has up to six."""
+    (_, line) = tables.fitted(("JOB", "MESSAGE"), [("llama", "\x1b" * 4096)], None).splitlines()
+    assert len(line) < 4200

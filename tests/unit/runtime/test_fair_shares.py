@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 from threading import Event
 
@@ -137,6 +139,21 @@ def test_an_object_has_a_quarter_of_the_places_of_its_namespace() -> None:
     with pytest.raises(NamespaceBusyError, match="3 events of team/Job/large"):
         turns._ticket("team", "Job/large")
     turns._ticket("team", "Job/small")
+
+
+def test_many_namespaces_leave_places_for_others() -> None:
+    """Ten that send more events than there are places took all of them, and then all threads."""
+    turns = Turns(workers=4, waiting=155, clock=lambda: 0.0)
+    waiting: Counter[str] = Counter()
+    for number in range(400):
+        namespace = f"hostile-{number % 10}"
+        with suppress(NamespaceBusyError):
+            turns._ticket(namespace, f"Job/{number}")
+            waiting[namespace] += 1
+    assert waiting.total() - 5 < 155  # five are in work
+    assert set(waiting.values()) <= {14, 15, 16}
+    for number in range(3):
+        turns._ticket("real", f"Job/{number}")
 
 
 def test_namespaces_without_events_take_no_memory_for_good() -> None:
