@@ -141,9 +141,8 @@ class Turns:
     there are workers, because they keep their memory.
 
     Of the places to wait a namespace may take PLACES_FOR_EACH_FREE for each that stays free, and further
-    events are sent back at once: one namespace gets three quarters, each of ten gets a tenth of almost all,
-    and there are always free ones for events of others. These are the dynamic thresholds of Choudhury and
-    Hahne (1998). One object may take a quarter of what one namespace gets.
+    events are sent back at once: one namespace gets three quarters, and each of ten a tenth of almost all
+    (dynamic thresholds, Choudhury and Hahne, 1998). One object may take a quarter of what one namespace gets.
 
     Args:
         workers: the most events of one namespace in work.
@@ -154,6 +153,7 @@ class Turns:
     def __init__(self, workers: int, waiting: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._workers = workers
         self._places = waiting
+        self._fewest_places = max(1, waiting // 40)
         self._places_of_object = max(1, waiting * 3 // 16)
         self._clock = clock
         self._used = UsedTime(SHARES_OF_A_WORKER * workers)
@@ -239,7 +239,7 @@ class Turns:
                 self._used.begin(namespace, self._active())
             tickets = self._waiting.setdefault(namespace, _Tickets())
             all_waiting = sum(map(len, self._waiting.values()))
-            if len(tickets) >= PLACES_FOR_EACH_FREE * (self._places - all_waiting):
+            if len(tickets) >= max(self._fewest_places, PLACES_FOR_EACH_FREE * (self._places - all_waiting)):
                 self._drop_if_empty(namespace)
                 raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
             if name and tickets.of(name) >= self._places_of_object:
