@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, TypeVar
 
 from muster.cluster.errors import ApiGone, Forbidden
@@ -155,15 +155,11 @@ def read_status(
 
 
 def _shared_out(items: list[Item], most: int) -> list[Item]:
-    """Return the first items of each namespace in their order; all have the same share of so many."""
-    if len(items) <= most:
-        return items
-    numbers: Counter[str] = Counter()
-    ranked: list[tuple[int, int]] = []
-    for index, item in enumerate(items):
-        ranked.append((numbers[item.namespace], index))
-        numbers[item.namespace] += 1
-    return [items[index] for index in sorted(index for _, index in sorted(ranked)[:most])]
+    """Return at most so many items of a sorted list: the first of each namespace, in equal shares."""
+    by_namespace = groupby(items, key=lambda item: item.namespace)
+    ranks = [rank for _, group in by_namespace for rank, _ in enumerate(group)]
+    chosen = sorted(range(len(items)), key=ranks.__getitem__)[:most]
+    return [items[index] for index in sorted(chosen)]
 
 
 @dataclass(frozen=True)

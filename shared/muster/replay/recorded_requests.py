@@ -92,18 +92,20 @@ def _documents(path: Path, content: bytes, limit: DataLimit) -> Iterator[tuple[s
     if format_suffix(path) in {".jsonl", ".ndjson"}:
         yield from json_lines(path, content, limit)
         return
-    may_be_lines = are_json_lines(content)
     text = decoded(str(path), content)
     del content  # as large as the text
     try:
         yield str(path), json_value(text, limit)
     except (ValueError, RecursionError) as error:
-        if may_be_lines:
-            yield from json_lines(path, text.encode(), limit)
+        if are_json_lines(content := text.encode()):
+            yield from json_lines(path, content, limit)
         elif format_suffix(path) == ".json":
             raise BadFileError(str(path), f"is not JSON: {error}") from None
         else:
-            yield from _numbered(path, yaml_documents(path, text, DataLimit(limit.left)))
+            left = limit.left
+            documents = yaml_documents(path, text, limit)
+            limit.left = left  # the bodies of the events count instead
+            yield from _numbered(path, documents)
 
 
 def _numbered(path: Path, documents: list[Any]) -> Iterator[tuple[str, Any]]:
