@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from threading import Lock
+from contextlib import contextmanager
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from muster.cluster.errors import AlreadyExists, Gone, Unavailable
@@ -26,6 +27,7 @@ from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
 from muster.runtime.bodies import BodyRefusal
 from muster.runtime.config import Settings, own_namespace
+from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.handle import Clock, InFlight
 from muster.runtime.metrics import Metrics
 from muster.runtime.outcome import Outcome, OutcomeKind
@@ -35,6 +37,9 @@ from muster.runtime.turns import Workers
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
+SHARE_OF_PLACES = 3
+"""One of so many places to wait is for letters, with the defaults 51 of 155: each takes a thread of the
+server, and the others answer probes and the events of other functions of the process."""
 
 
 class DeadLetters:
@@ -69,8 +74,12 @@ class DeadLetters:
         self._clock = clock
         self._workers = workers or Workers(settings.workers, settings.waiting)
         self.namespace = settings.dead_letter_namespace or own_namespace()
-        self._storing = Lock()
+        in_work = settings.workers + 1
+        self._most = in_work + settings.waiting // SHARE_OF_PLACES
+        self._places = BoundedSemaphore(self._most)
+        self._writers = BoundedSemaphore(in_work)
         self._kept: deque[str] | None = None
+        self._kept_lock = Lock()
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """Return the answer to a dead letter: 202 once it is stored; never raises."""
@@ -84,7 +93,7 @@ class DeadLetters:
                     del received
                     config_map = dead_letters.to_config_map(letter, self.namespace)
                     letter = dead_letters.without_data(letter)  # it may have to wait
-                outcome = self._store(letter, config_map)
+                outcome = self._store(letter, config_map, started + self.settings.deadline_seconds)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             self._report(headers, letter, outcome, time.perf_counter() - started)
@@ -96,21 +105,54 @@ class DeadLetters:
         self._report(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def _store(self, letter: DeadLetter, config_map: Mapping[str, Any]) -> Outcome:
+    def _store(self, letter: DeadLetter, config_map: Mapping[str, Any], end: float) -> Outcome:
+        if not self._places.acquire(blocking=False):
+            busy = f"{self._most} dead letters are being stored or wait for it already"
+            return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, busy, status=503)
+        try:
+            with self._turn(end):
+                return self._write(letter, config_map)
+        finally:
+            self._places.release()
+
+    @contextmanager
+    def _turn(self, end: float) -> Iterator[None]:
+        """Wait until a letter may be written, and hold the turn.
+
+        Args:
+            end: the end of the wait, in seconds of `time.perf_counter`.
+
+        Raises:
+            DeadlineExceeded: there was no turn in time.
+        """
+        if not self._writers.acquire(timeout=max(0.0, end - time.perf_counter())):
+            seconds = self.settings.deadline_seconds
+            raise DeadlineExceeded(f"the dead letter could not be stored within {seconds:g} s")
+        try:
+            yield
+        finally:
+            self._writers.release()
+
+    def _write(self, letter: DeadLetter, config_map: Mapping[str, Any]) -> Outcome:
         message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"
-        with self._storing:
-            kept = self._stored_names()
-            try:
-                self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
-            except AlreadyExists:
-                return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_KNOWN, message)
-            except Gone as error:
-                # A missing namespace leaves a step nothing to do, but would lose a dead letter: retry.
-                raise Unavailable(error.message) from error
+        kept = self._stored_names()
+        try:
+            self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
+        except AlreadyExists:
+            return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_KNOWN, message)
+        except Gone as error:
+            # A missing namespace leaves a step nothing to do, but would lose a dead letter: retry.
+            raise Unavailable(error.message) from error
+        with self._kept_lock:
             kept.append(letter.name)
-            while len(kept) > self.settings.dead_letter_limit:
-                self._cluster.write(Action(Verb.DELETE, self._ref(kept[0])), self.manager)
-                kept.popleft()
+            surplus = deque(kept.popleft() for _ in range(len(kept) - self.settings.dead_letter_limit))
+        try:
+            while surplus:
+                self._cluster.write(Action(Verb.DELETE, self._ref(surplus[0])), self.manager)
+                surplus.popleft()
+        finally:
+            with self._kept_lock:
+                kept.extendleft(reversed(surplus))  # the next letter tries again
         return Outcome(OutcomeKind.DONE, Reason.DEAD_LETTER_STORED, message, actions=1)
 
     def _ref(self, name: str) -> ObjectRef:
@@ -125,10 +167,11 @@ class DeadLetters:
         The name of a letter that was redriven meanwhile stays until it is the oldest; deleting it then does
         nothing.
         """
-        if self._kept is None:
-            ages = collect(self._cluster, CONFIGMAPS, _ages, self.namespace, labels=dead_letters.SELECTOR)
-            self._kept = deque(name for _, name in sorted(ages))
-        return self._kept
+        with self._kept_lock:
+            if self._kept is None:
+                ages = collect(self._cluster, CONFIGMAPS, _ages, self.namespace, labels=dead_letters.SELECTOR)
+                self._kept = deque(name for _, name in sorted(ages))
+            return self._kept
 
     def _report(
         self, headers: Mapping[str, str], letter: DeadLetter | None, outcome: Outcome, seconds: float

@@ -6,6 +6,9 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from threading import Barrier, Event, Semaphore
 from typing import Any
 
 import pytest
@@ -16,6 +19,7 @@ from muster.cluster.paging import Page
 from muster.events.dead_letters import SELECTOR, from_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
+from muster.policy.model import Action, Verb
 from muster.runtime.app import app_of
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
@@ -188,3 +192,117 @@ def test_little_is_kept_of_large_letters() -> None:
     assert tracemalloc.get_traced_memory()[1] < 5_000_000
     tracemalloc.stop()
     assert cluster.calls[-1] == "delete configmaps muster-dead-letter"
+
+
+class StuckCluster(FakeCluster):
+    """Answers no write until `answers` is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = Semaphore(0)
+        self.answers = Event()
+
+    def write(self, action: Action, manager: str) -> Any:
+        """Wait."""
+        self.began.release()
+        assert self.answers.wait(5)
+        return super().write(action, manager)
+
+
+@contextmanager
+def two_letters_in_work(**settings: Any) -> Iterator[tuple[DeadLetters, ThreadPoolExecutor]]:
+    """What keeps letters, and writes two at a time, while the writes of two get no answer."""
+    cluster = StuckCluster()
+    values = Settings(workers=1, dead_letter_namespace=HOME, **settings)
+    letters = DeadLetters(cluster, values, lambda: NOW)
+    with ThreadPoolExecutor(8) as senders:
+        try:
+            first = [senders.submit(send, letters, id=f"first-{number}") for number in range(2)]
+            assert all(cluster.began.acquire(timeout=5) for _ in first)
+            yield letters, senders
+        finally:
+            cluster.answers.set()
+        assert [answer.result() for answer in first] == [202, 202]
+    assert send(letters, id="afterwards") == 202
+
+
+def test_letters_are_stored_side_by_side() -> None:
+    """As many as there are workers, and one more: one after the other, 40 a second held all threads."""
+    together = Barrier(5)
+
+    class Together(FakeCluster):
+        def write(self, action: Action, manager: str) -> Any:
+            together.wait(timeout=0.5)
+            return super().write(action, manager)
+
+    letters = keeper(Together())
+    with ThreadPoolExecutor(5) as senders:
+        answers = [senders.submit(send, letters, id=str(number)) for number in range(5)]
+        assert [answer.result() for answer in answers] == [202] * 5
+
+
+def test_letters_that_wait_leave_threads_to_others(wording: Wording) -> None:
+    """Of six places to wait letters get a third; one more is to come again at once."""
+    with two_letters_in_work(waiting=6) as (letters, senders):
+        more = [senders.submit(letters.handle, *binary(EVENT | {"id": str(number)})) for number in range(3)]
+        refused = next(as_completed(more, timeout=5)).result()
+        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
+        body = json.loads(refused.body)
+        assert body["reason"] == "NamespaceBusy"
+        wording(body["message"])
+    assert sorted(answer.result().status for answer in more) == [202, 202, 503]
+
+
+def test_a_letter_waits_no_longer_than_the_deadline(wording: Wording) -> None:
+    """Its broker would give up on it, and send it again beside the one that waits."""
+    with two_letters_in_work(deadline_seconds=0.05) as (letters, _):
+        answer = letters.handle(*binary(EVENT | {"id": "one more"}))
+        refused = json.loads(answer.body)
+        assert (answer.status, refused["reason"]) == (503, "DeadlineExceeded")
+        wording(refused["message"])
+
+
+class CountingCluster(FakeCluster):
+    """Remembers which ConfigMaps there are, and how many there were at most; `fails` are not deleted once."""
+
+    def __init__(self, fails: int = 0) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.most = 0
+        self.fails = fails
+
+    def page(self, *_: Any, **__: Any) -> Page:
+        """None."""
+        return Page([])
+
+    def write(self, action: Action, manager: str) -> Any:
+        """Create or delete one."""
+        Event().wait(0.001)
+        if action.verb is Verb.CREATE:
+            self.names.add(action.target.name)
+            self.most = max(self.most, len(self.names))
+        elif self.fails:
+            self.fails -= 1
+            raise Unavailable("refused")
+        else:
+            self.names.remove(action.target.name)
+        return super().write(action, manager)
+
+
+def test_letters_in_work_are_all_that_exceed_the_limit() -> None:
+    """The oldest are deleted while others are stored."""
+    cluster = CountingCluster()
+    letters = keeper(cluster, limit=3)
+    with ThreadPoolExecutor(20) as senders:
+        answers = [senders.submit(send, letters, id=str(number)) for number in range(40)]
+        assert {answer.result() for answer in answers} == {202}
+    assert len(cluster.names) == 3
+    assert cluster.most <= 3 + 5
+
+
+def test_a_letter_that_was_not_deleted_is_deleted_later() -> None:
+    """The letter for which it should make room is stored, and known when it comes again."""
+    cluster = CountingCluster(fails=2)
+    letters = keeper(cluster, limit=1)
+    assert [send(letters, id=str(number)) for number in range(4)] == [202, 503, 503, 202]
+    assert len(cluster.names) == 1
