@@ -23,9 +23,16 @@ from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster.client import Client
 from muster.objects import yaml_files
+from muster.objects.memory import DataLimit, TooMuchDataError
 
 _LISTS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 """The lists of a kubeconfig, and the field of an entry beside its name."""
+
+MOST_BYTES = 1024 * 1024
+"""The most that is read of a file: a hundred clusters with certificates."""
+MOST_DATA = 16 * 1024 * 1024
+"""The most memory of the data of all files: three thousand clusters without certificates. The `kubernetes`
+package parses them again with PyYAML's Python parser, which takes ten times as much, and 70 us for each."""
 
 
 class BadKubeconfigError(Exception):
@@ -86,7 +93,8 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     named = ", ".join(map(str, files or paths))
     if not files:
         raise BadKubeconfigError(f"{named}: No such file")
-    documents = [_read(path) for path in files]
+    limit = DataLimit(MOST_DATA)
+    documents = [_read(path, limit) for path in files]
     entries = {name: _merged(name, zip(files, documents, strict=True)) for name in _LISTS}
     chosen = context or next(filter(None, (_text(document, "current-context") for document in documents)), "")
     contexts = entries["contexts"]
@@ -130,14 +138,20 @@ def _without_login(server: str) -> str:
     return re.split(r"[?#]", re.sub(r"(?s)^([A-Za-z][\w+.-]*://)?.*@", r"\1", server))[0]
 
 
-def _read(path: Path) -> Mapping[str, Any]:
+def _read(path: Path, limit: DataLimit) -> Mapping[str, Any]:
     """Return the content of a file."""
     try:
-        documents = yaml_files.load_all(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise BadKubeconfigError(f"{path}: has more than {MOST_BYTES} bytes")
+        documents = yaml_files.load_all(content.decode(), limit)
     except UnicodeDecodeError as error:
         raise BadKubeconfigError(f"{path}: is not UTF-8 at byte {error.start}") from None
     except OSError as error:
         raise BadKubeconfigError(f"{path}: {error.strerror}") from None
+    except TooMuchDataError as error:
+        raise BadKubeconfigError(f"{path}: {error}") from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else path
