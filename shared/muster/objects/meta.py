@@ -25,6 +25,23 @@ class ObjectRef:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
+_LENGTHS = {"": {"apiVersion": 253 + 1 + 63, "kind": 63}, "metadata.": {"name": 253, "namespace": 63}}
+"""The most characters of what names an object in Kubernetes: of an apiVersion those of a group, `/` and a
+version. Messages repeat them."""
+
+
+def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Return the first field that names an object and is longer than Kubernetes allows, and its limit."""
+    metadata = body.get("metadata")
+    parts = {"": body, "metadata.": metadata if isinstance(metadata, Mapping) else {}}
+    for prefix, lengths in _LENGTHS.items():
+        for name, most in lengths.items():
+            value = parts[prefix].get(name)
+            if isinstance(value, str) and len(value) > most:
+                return prefix + name, most
+    return None
+
+
 class View(BaseModel):
     """A frozen view of the fields that Muster reads; other fields are ignored."""
 

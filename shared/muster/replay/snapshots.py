@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.objects.memory import DataLimit
+from muster.objects.meta import overlong_field
 from muster.replay.files import BadFileError, read_text, yaml_documents
 
 Object = dict[str, Any]
@@ -176,6 +177,9 @@ def _checked(location: str, body: Object) -> Object:
     _require_string(location, "metadata.name", metadata.get("name"))
     if metadata.get("namespace") is not None:
         _require_string(location, "metadata.namespace", metadata["namespace"])
+    long = overlong_field(body)
+    if long is not None:
+        raise BadFileError(f"{location}: {long[0]}", f"has more than {long[1]} characters")
     return {**body, "metadata": {name: value for name, value in metadata.items() if value is not None}}
 
 

@@ -12,6 +12,7 @@ import yaml
 from muster.files import DeepFolderError, files_below
 from muster.objects import yaml_files
 from muster.objects.memory import TEXT_SHARE, DataLimit
+from muster.objects.meta import overlong_field
 from muster.objects.text import text_bytes
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.apiserver.status import ApiError
@@ -145,6 +146,9 @@ def _apply(server: ApiServer, manifest: Manifest) -> None:
     obj = manifest.object
     if not isinstance(obj, dict) or not obj.get("apiVersion") or not manifest.kind:
         raise manifest.error("is no Kubernetes object: apiVersion or kind is missing")
+    long = overlong_field(obj)
+    if long is not None:
+        raise manifest.error(f"{long[0]} has more than {long[1]} characters")
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise manifest.error(f"{manifest.kind}: metadata.name is missing")
