@@ -9,7 +9,7 @@ from muster.events.model import Happened, ResourceEvent
 from muster.events.parse import UnreadableEvent, parse
 from muster.policy.owners import kind_of
 from muster.replay.recorded_requests import RecordedRequest
-from muster.replay.snapshots import Object, RecordedObjects
+from muster.replay.snapshots import Object, RecordedObjects, shortened
 
 Named = tuple[str, str, str]
 """Kind, namespace and name of an object."""
@@ -64,13 +64,13 @@ def missing_objects(
     """Yield a line for each object that a snapshot lacks, with the first moment that has it."""
     present = _names(chosen.objects)
     lacking = [named for named in objects if named not in present]
-    place = f"moment {chosen.checkpoint!r}" if chosen.checkpoint else "--objects"
+    place = f"moment {shortened(chosen.checkpoint)!r}" if chosen.checkpoint else "--objects"
     for named in lacking[:SHOWN]:
         kind, namespace, name = named
         count = objects[named]
         about = f"{count} event names" if count == 1 else f"{count} events name"
         elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.own)]
-        advice = f"; --moment {_quoted(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
+        advice = f"; --moment {_quoted(shortened(elsewhere[0]))} has it" if elsewhere and elsewhere[0] else ""
         yield f"{place} lacks {kind} {namespace}/{name}, which {about}{advice}"
     if len(lacking) > SHOWN:
         yield f"{place} lacks {len(lacking) - SHOWN} more objects that events name"

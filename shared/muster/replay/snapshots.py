@@ -13,10 +13,14 @@ from typing import Any
 
 from muster.objects.memory import DataLimit
 from muster.objects.meta import overlong_field
+from muster.objects.text import cut_to
 from muster.replay.files import BadFileError, read_text, yaml_documents
 
 Object = dict[str, Any]
 Objects = list[Object]
+
+_NAMES_SHOWN, _NAME_SHOWN = 50, 100
+"""The most moments that an error lists, and the most characters of each: a file may have any."""
 
 
 @dataclass(frozen=True)
@@ -128,15 +132,22 @@ def choose(
     """Return the objects at a checkpoint, or those that `default` chooses if the name is "".
 
     Raises:
-        LookupError: there is no such checkpoint; the message lists their names.
+        LookupError: there is no such checkpoint; the message lists names that there are.
     """
     if not checkpoint:
         return default(snapshots)
     chosen = next((snapshot for snapshot in snapshots if snapshot.checkpoint == checkpoint), None)
     if chosen is None:
-        names = ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
-        raise LookupError(f"no moment {checkpoint!r}; known: {names or 'none'}")
+        names = [snapshot.checkpoint for snapshot in snapshots if snapshot.checkpoint]
+        known = ", ".join(repr(shortened(name)) for name in names[:_NAMES_SHOWN]) or "none"
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        raise LookupError(f"no moment {checkpoint!r}; known: {known}{more}")
     return chosen
+
+
+def shortened(checkpoint: str) -> str:
+    """Return the name of a checkpoint as messages have it, which is cut if it is long."""
+    return cut_to(checkpoint, _NAME_SHOWN)
 
 
 def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:

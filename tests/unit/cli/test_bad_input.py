@@ -213,6 +213,34 @@ def test_an_unknown_moment_is_reported_with_the_known_moments(
     wording(line)
 
 
+def test_fifty_moments_are_listed(muster: Muster, filed: Filed, wording: Wording) -> None:
+    """The others are counted."""
+    moments = [{"kind": "List", "moment": f"m{number}", "items": []} for number in range(1, 61)]
+    recording, event = filed("r.yaml", as_yaml(*moments)), filed("e.json", an_event())
+    result = muster("plan", "patch_pods", "--event", event, "--objects", recording, "--moment", "after")
+    line = refusal(result)
+    assert_names(line, "'m50'", "10 more")
+    assert "'m51'" not in line
+    wording(line)
+
+
+def test_long_names_of_moments_are_cut(muster: Muster, filed: Filed) -> None:
+    """In the error about one that is not there, and in those about what one lacks and another has."""
+    lacking, having = "a" * 10_000, "b" * 10_000
+    moments = [
+        {"kind": "List", "moment": lacking, "items": [a_namespace()]},
+        {"kind": "List", "moment": having, "items": [a_job()]},
+    ]
+    recording, event = filed("r.yaml", as_yaml(*moments)), filed("e.json", an_event())
+    arguments = ("plan", "patch_pods", "--event", event, "--objects", recording)
+    line = refusal(muster(*arguments, "--moment", "after"))
+    assert_names(line, "a" * 100, "b" * 100)
+    assert len(line) < 300
+    lines = muster(*arguments, "--moment", lacking).stderr
+    assert_names(lines, "a" * 100, "b" * 100)
+    assert len(lines) < 400
+
+
 def test_an_invalid_time_is_reported(muster: Muster, filed: Filed, wording: Wording) -> None:
     """With an example of one."""
     event, cluster = filed("e.json", an_event()), filed("c.yaml", GOOD)
