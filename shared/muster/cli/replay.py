@@ -20,7 +20,7 @@ from muster.cli.arguments import (
     keep_to_this_machine,
     stop_signals,
 )
-from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress, step_shown
+from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, step_shown
 from muster.cli.overlays import overlay_option
 from muster.objects.memory import DataLimit
 from muster.replay.activity import Activity
@@ -29,7 +29,6 @@ from muster.replay.recorded_requests import RecordedRequest, read_events, time_o
 from muster.replay.recording.events import describe
 from muster.replay.replay import (
     Arrangement,
-    DeliveredEvent,
     NeverQuietError,
     ReplayInput,
     ReplayResult,
@@ -171,9 +170,8 @@ def command(  # noqa: PLR0913 - one argument for each option
             return
         snapshots = _snapshots(object_files, limit, moments, requests, drop_groups=drop_groups)
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
-        with progress(len(stream) * len(snapshots), "events") as advance:
-            given = ReplayInput(tuple(stream), sweep)
-            result = _replay(given, snapshots, now, overlay, lambda _event: advance())
+        with step_shown("replaying") as show:
+            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, overlay, show)
     summary = summarize(result.objects)
     if output == "text":
         _print(result, summary, len(stream) * len(snapshots))
@@ -196,10 +194,10 @@ def _replay(
     snapshots: Sequence[RecordedObjects],
     now: datetime,
     overlay: Path,
-    listener: Callable[[DeliveredEvent], None],
+    show: Callable[[str], None],
 ) -> ReplayResult:
     try:
-        return replay(events, snapshots, now, listener=listener, overlay=overlay)
+        return replay(events, snapshots, now, progress=show, overlay=overlay)
     except NeverQuietError as error:
         raise CommandError(str(error)) from None
 

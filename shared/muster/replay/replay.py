@@ -128,6 +128,7 @@ def replay(
     now: datetime,
     *,
     listener: Callable[[DeliveredEvent], None] = lambda _event: None,
+    progress: Callable[[str], object] = lambda _step: None,
     overlay: Path = CLUSTER,
 ) -> ReplayResult:
     """Deliver the events in each snapshot in turn until no function writes; return the last result.
@@ -137,6 +138,7 @@ def replay(
         snapshots: of the cluster, usually one; see `replay_each`.
         now: the time in conditions and Events.
         listener: called for each event of the stream after its delivery.
+        progress: called with each step before it: `objects of moment 1`, `event 7 of 90`, `sweep`.
         overlay: the kustomization folder with triggers, sources and steps; without a Broker it is replayed
             beside Muster's own overlay.
 
@@ -144,7 +146,7 @@ def replay(
         BadFileError: a request in a file is no CloudEvent.
         NeverQuietError: the functions never stopped writing.
     """
-    *_, result = replay_each(events, snapshots, now, listener=listener, overlay=overlay)
+    *_, result = replay_each(events, snapshots, now, listener=listener, progress=progress, overlay=overlay)
     return result
 
 
@@ -154,6 +156,7 @@ def replay_each(
     now: datetime,
     *,
     listener: Callable[[DeliveredEvent], None] = lambda _event: None,
+    progress: Callable[[str], object] = lambda _step: None,
     overlay: Path = CLUSTER,
 ) -> Iterator[ReplayResult]:
     """Replay as `replay` does, but yield the result of each snapshot.
@@ -163,11 +166,14 @@ def replay_each(
     """
     result = ReplayResult([], (), ())
     for number, snapshot in enumerate(snapshots):
+        progress(f"objects of moment {number + 1}")
         objects = carry_over(snapshot.objects, result.objects) if number else snapshot.objects
         with ReplayStack(objects, now, overlay=overlay) as stack:
-            for request in events.requests:
+            for count, request in enumerate(events.requests, start=1):
+                progress(f"event {count} of {len(events.requests)}")
                 listener(DeliveredEvent(request, changed=stack.deliver(event_of(request))))
             if events.sweep:
+                progress("sweep")
                 stack.deliver(SWEEP)
             result = ReplayResult(
                 stack.server.snapshot(),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from muster.cli import replay
 from muster.objects import yaml_files
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
@@ -97,6 +99,24 @@ def test_without_its_events_a_stream_makes_nothing_and_a_sweep_everything(
     assert ended(muster(*arguments, "--without", "1"))["workloads"] == []
     swept = ended(muster(*arguments, "--without", "1", "--sweep"))
     assert [group["name"] for group in swept["podGroups"]] == [GROUP]
+
+
+def test_the_objects_each_event_and_the_sweep_are_shown(
+    muster: Muster, filed: Filed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A single event with a sweep of thousands of Jobs takes half a minute."""
+    steps: list[str] = []
+    monkeypatch.setattr(
+        replay, "step_shown", lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
+    )
+    stream = filed("e.json", [an_event(), an_event(happened="update", id="2")])
+    muster("replay", stream, "--objects", filed("c.yaml", CLUSTER), "--sweep")
+    assert [step for step in steps if step.startswith("replaying")] == [
+        "replaying objects of moment 1",
+        "replaying event 1 of 2",
+        "replaying event 2 of 2",
+        "replaying sweep",
+    ]
 
 
 @pytest.mark.parametrize("option", ["--twice", "--reverse"])
