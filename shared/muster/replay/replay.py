@@ -253,6 +253,9 @@ class ReplayStack:
     overlay: Path = CLUSTER
 
     def __enter__(self) -> Self:
+        # The server stores objects as they are, also groups whose owners have no uid or name.
+        if found := first_type_fault(body for body in self.objects if body["kind"] in GROUP_KINDS):
+            raise BadFileError(*found)
         self.server.start()
         self.server.load(_definitions())
         self._load(_known_objects(self.objects))

@@ -119,6 +119,33 @@ def test_the_objects_each_event_and_the_sweep_are_shown(
     ]
 
 
+@pytest.mark.parametrize("field", ["uid", "name"])
+def test_a_group_whose_owner_lacks_a_field_is_reported(
+    muster: Muster, filed: Filed, wording: Wording, field: str
+) -> None:
+    """At one moment or several: the report names owners, and a group is kept while an owner is there."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sweep", "uid": UID}
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {
+            "name": "kept",
+            "namespace": "team",
+            "uid": "0f6a3c1e-0000-4000-8000-000000000002",
+            "labels": {"app.kubernetes.io/managed-by": "muster"},
+            "ownerReferences": [{name: value for name, value in owner.items() if name != field}],
+        },
+        "spec": {},
+    }
+    moments = [{"kind": "List", "moment": name, "items": [a_job(), group]} for name in ("one", "two")]
+    files = (filed("e.json", [an_event()]), "--objects", filed("c.yaml", as_yaml(*moments)))
+    for chosen in (("--moment", "one"), ("--moment", "one", "--moment", "two")):
+        result = muster("replay", *files, *chosen)
+        assert result.exit_code == 2
+        assert_names(result.stderr, "PodGroup team/kept", f"metadata.ownerReferences[0].{field}")
+        wording(result.stderr)
+
+
 @pytest.mark.parametrize("option", ["--twice", "--reverse"])
 def test_twice_and_in_reverse_make_the_same_groups(muster: Muster, filed: Filed, option: str) -> None:
     """The printed Workloads and PodGroups do not differ."""
