@@ -8,7 +8,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option
+from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, step_shown
 from muster.cli.tables import table
 from muster.cluster.client import Client
 from muster.operator.redrive import (
@@ -62,7 +62,8 @@ def command(
     with connected(options, "redrive") as cluster:
         client = cluster.client
         cluster.require_namespace(namespace, hint="; -n names the namespace of Muster")
-        letters = list_letters(client, namespace)
+        with step_shown("reading") as show:
+            letters = list_letters(client, namespace, reading=show)
         if not (everything or names):
             _print(letters, output)
             return

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from muster.cluster.client import Client
@@ -58,13 +57,27 @@ class StoredLetter:
     error: str
 
 
-def list_letters(client: Client, namespace: str) -> list[StoredLetter]:
+def list_letters(
+    client: Client, namespace: str, *, reading: Callable[[str], object] = lambda _step: None
+) -> list[StoredLetter]:
     """Return all dead letters of a namespace, oldest first; one page of them is in memory at a time.
+
+    Args:
+        client: of the API server.
+        namespace: of Muster.
+        reading: called with `letters`, and with `letter 7` and so on before each is read.
 
     Raises:
         ClusterError: the ConfigMaps cannot be listed.
     """
-    letters = collect(client, CONFIGMAPS, partial(map, _read), namespace, labels=SELECTOR)
+
+    def read(bodies: Iterable[Object]) -> Iterator[StoredLetter]:
+        for number, body in enumerate(bodies, start=1):
+            reading(f"letter {number}")
+            yield _read(body)
+
+    reading("letters")
+    letters = collect(client, CONFIGMAPS, read, namespace, labels=SELECTOR)
     return sorted(letters, key=lambda stored: (stored.since, stored.name))
 
 

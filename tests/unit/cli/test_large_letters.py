@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.cli import redrive as redrive_command
 from muster.cluster.client import Client
 from muster.cluster.paging import Page
 from muster.cluster.snapshot import Snapshot
@@ -109,3 +111,22 @@ def test_a_line_break_in_an_event_makes_no_line(muster: Muster, stored: Any, tmp
     assert sent.exit_code == 1
     (line,) = sent.stdout.splitlines()
     assert_names(line, r"x\nodd: sent again\n")
+
+
+def test_each_letter_that_is_read_is_shown(
+    muster: Muster,
+    stored: tuple[ApiServer, Callable[[str, dict[str, str]], object]],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Hundreds of a megabyte take more than a minute."""
+    server, store = stored
+    store("one", EVENT)
+    store("two", EVENT)
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    steps: list[str] = []
+    monkeypatch.setattr(
+        redrive_command, "step_shown", lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
+    )
+    assert muster("redrive", "--kubeconfig", str(tmp_path / "kubeconfig")).exit_code == 0
+    assert steps == ["reading letters", "reading letter 1", "reading letter 2"]
