@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
+import math
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -21,119 +22,127 @@ class NamespaceBusyError(Exception):
 
 
 MOST_NAMESPACES = 1000
-"""The namespaces without events whose time is kept: forged events may name any number."""
+"""The namespaces whose use is kept: forged events may name any number."""
 
-SHARES_OF_A_WORKER = 2
-"""How many namespaces share the time of a worker at most: a namespace gets half of one, however many others
-have events. With 1, slow writes of eight namespaces delay events of others for longer than their deadline;
-with 4, forged events that name many namespaces do."""
+FREE_USE = 0.05
+"""The part of the recent time of all workers for which a namespace may hold them without delay."""
+
+HALF_LIFE_SECONDS = 2.8
+"""The seconds in which the recent use of a namespace halves."""
+
+DELAY = 20.0
+"""The seconds for which an event waits longer for each second that its namespace used beyond FREE_USE. Few
+lets namespaces with slow writes delay others for longer than their deadline."""
 
 PLACES_FOR_EACH_FREE = 3
 """How many places to wait a namespace may take for each that is free: one alone gets three quarters."""
 
 
-class UsedTime:
-    """The seconds for which events of each namespace held workers, as far as they count against it.
+class RecentUse:
+    """The seconds for which events of each namespace held workers, halved every HALF_LIFE_SECONDS."""
 
-    The worker that is free next goes to the namespace with the least. A namespace that gets an event while
-    none of its own waits begins with `_fair_share`, unless it has used more: so neither counts what it used
-    while workers were free, nor does it save up what it left to others. This is start-time fair queueing
-    (Goyal, Vin and Cheng, 1996).
+    def __init__(self) -> None:
+        self._counted: dict[str, tuple[float, float]] = {}
+        """By namespace, the use in seconds, and the time for which it was computed."""
 
-    The fair share is the time of the namespace that got a worker last, or more: it also rises with each
-    second that is used, divided by the number of namespaces with events. Otherwise forged events that each
-    name a new namespace would all come before those of one that has had a turn.
+    def __len__(self) -> int:
+        return len(self._counted)
+
+    def of(self, namespace: str, now: float) -> float:
+        """Return the recent use of a namespace, in seconds."""
+        used, then = self._counted.get(namespace, (0.0, now))
+        return float(used * 0.5 ** ((now - then) / HALF_LIFE_SECONDS))
+
+    def add(self, namespace: str, seconds: float, now: float) -> None:
+        """Count a time; of too many namespaces those with the least use are forgotten."""
+        self._counted[namespace] = (self.of(namespace, now) + seconds, now)
+        if len(self) > 2 * MOST_NAMESPACES:
+            most_used = heapq.nlargest(MOST_NAMESPACES, self._counted, key=lambda name: self.of(name, now))
+            self._counted = {name: self._counted[name] for name in most_used}
+
+
+class Turn:
+    """The turn of an event, which waits for it or holds it.
 
     Args:
-        most_shares: the most namespaces by which a second is divided.
+        turns: the turns that it is one of.
+        namespace: the namespace of the event's object.
+        name: kind and name of the object.
+        since: the time of the clock of the turns.
+
+    Attributes:
+        namespace: that namespace.
+        name: that kind and name.
+        since: since when the event waits, or works once it has begun.
+        begun: set while the event may work.
     """
 
-    def __init__(self, most_shares: int) -> None:
-        self._most_shares = most_shares
-        self._used: dict[str, float] = {}
-        self._fair_share = 0.0
+    def __init__(self, turns: Turns, namespace: str, name: str, since: float) -> None:
+        self._turns = turns
+        self.namespace = namespace
+        self.name = name
+        self.since = since
+        self.begun = Event()
 
-    def begin(self, namespace: str, active: Collection[str]) -> None:
-        """Raise the time of a namespace to the fair share: it gets an event while none of its own waits.
-
-        Args:
-            namespace: the namespace.
-            active: the namespaces that have events in work or waiting.
-        """
-        if not active:
-            self._used.clear()
-        elif len(self._used) > len(active) + MOST_NAMESPACES:
-            self._used = {name: self.of(name) for name in active}
-        self._used[namespace] = max(self.of(namespace), self._fair_share)
-
-    def of(self, namespace: str) -> float:
-        """Return the seconds of a namespace."""
-        return self._used.get(namespace, self._fair_share)
-
-    def take_turn(self, namespace: str) -> None:
-        """Raise the fair share to the time of a namespace whose event gets a free worker."""
-        self._fair_share = max(self._fair_share, self.of(namespace))
-
-    def add(self, namespace: str, seconds: float, active: Collection[str]) -> None:
-        """Count a time.
-
-        Args:
-            namespace: the namespace.
-            seconds: the time.
-            active: the namespaces that have events in work or waiting.
-        """
-        self._used[namespace] = self.of(namespace) + seconds
-        self._fair_share += seconds / max(1, min(len(active), self._most_shares))
+    def pause(self, seconds: float) -> bool:
+        """Let others work and wait for the turn again, at most so many seconds; False if it was lost."""
+        return self._turns.pause(self, seconds)
 
 
-class _Tickets:
-    """The events of a namespace that wait, in turns between the objects that they are about.
+class _Queue:
+    """The turns of a namespace that wait, those about one object in the order in which they came.
 
-    Each has a ticket, which is set when it may begin.
+    The objects take turns.
     """
 
     def __init__(self) -> None:
-        self._tickets: dict[str, deque[Event]] = {}
+        self._turns: dict[str, deque[Turn]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._tickets.values()))
+        return sum(map(len, self._turns.values()))
 
     def of(self, name: str) -> int:
-        """Return the number of events about an object."""
-        return len(self._tickets.get(name, ()))
+        """Return the number of turns about an object."""
+        return len(self._turns.get(name, ()))
 
-    def add(self, name: str, ticket: Event) -> None:
-        """Add an event."""
-        self._tickets.setdefault(name, deque()).append(ticket)
+    def oldest(self) -> float:
+        """Return since when the turn waits that came first."""
+        return min(turn.since for turns in self._turns.values() for turn in turns)
 
-    def add_first(self, name: str, ticket: Event) -> None:
-        """Add an event that comes before all others."""
-        tickets = self._tickets.pop(name, deque())
-        tickets.appendleft(ticket)
-        self._tickets = {name: tickets, **self._tickets}
+    def add(self, turn: Turn) -> None:
+        """Add a turn."""
+        self._turns.setdefault(turn.name, deque()).append(turn)
 
-    def pop(self) -> Event:
-        """Remove the next event, and return its ticket."""
-        name = next(iter(self._tickets))
-        tickets = self._tickets.pop(name)
-        ticket = tickets.popleft()
-        if tickets:
-            self._tickets[name] = tickets  # behind the other objects
-        return ticket
+    def add_first(self, turn: Turn) -> None:
+        """Add a turn that comes before all others."""
+        turns = self._turns.pop(turn.name, deque())
+        turns.appendleft(turn)
+        self._turns = {turn.name: turns, **self._turns}
 
-    def remove(self, name: str, ticket: Event) -> None:
-        """Remove an event."""
-        self._tickets[name].remove(ticket)
-        if not self._tickets[name]:
-            del self._tickets[name]
+    def pop(self) -> Turn:
+        """Remove and return the next turn."""
+        name = next(iter(self._turns))
+        turns = self._turns.pop(name)
+        turn = turns.popleft()
+        if turns:
+            self._turns[name] = turns  # behind the other objects
+        return turn
+
+    def remove(self, turn: Turn) -> None:
+        """Remove a turn."""
+        turns = self._turns[turn.name]
+        turns.remove(turn)
+        if not turns:
+            del self._turns[turn.name]
 
 
 class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
-    A worker that is free goes to the namespace that held workers for the least time: an event whose write the
-    API server answers slowly keeps its worker for seconds, and events of several such namespaces would keep
-    all.
+    A worker that is free goes to the namespace whose oldest event has waited longest. If events of a
+    namespace held workers for more than FREE_USE lately, its events wait as if they had come later, DELAY
+    seconds for each second of it: an event whose write the API server answers slowly keeps its worker for
+    seconds, and events of several such namespaces would keep all.
 
     The events of one namespace may take all workers; one more works for the others. If that one is taken too,
     an event that has worked for a while pauses for namespaces with less in work; as many may pause at once as
@@ -151,20 +160,16 @@ class Turns:
 
     def __init__(self, workers: int, waiting: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._workers = workers
+        self._free_use = FREE_USE * workers * HALF_LIFE_SECONDS / math.log(2)
         self._places = waiting
         self._fewest_places = max(1, waiting // 40)  # of a namespace, also while none is free
         self._places_of_object = max(1, waiting * 3 // 16)
         self._clock = clock
-        self._used = UsedTime(SHARES_OF_A_WORKER * workers)
+        self._use = RecentUse()
         self._lock = Lock()
-        self._in_work: Counter[str] = Counter()
         self._paused = 0
-        self._waiting: dict[str, _Tickets] = {}
-        """By namespace, the one whose turn is next first.
-
-        There is a ticket for each event, because a common condition would wake all that wait whenever one of
-        them begins.
-        """
+        self._in_work: dict[str, set[Turn]] = {}
+        self._waiting: dict[str, _Queue] = {}
 
     @contextmanager
     def turn(self, namespace: str, seconds: float, name: str = "") -> Iterator[Turn]:
@@ -178,17 +183,48 @@ class Turns:
         Raises:
             NamespaceBusyError: the namespace or the object has no place to wait, or got no turn in time.
         """
-        ticket = self._ticket(namespace, name)
-        if not ticket.wait(seconds) and self._withdraw(namespace, name, ticket):
+        turn = self.join(namespace, name)
+        if not turn.begun.wait(seconds) and self.leave(turn):
             raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
-        turn = Turn(self, namespace, name, self._clock())
         try:
             yield turn
         finally:
-            with self._lock:
-                if turn.held:
-                    self._end(turn)
-                self._begin_next()
+            self.end(turn)
+
+    def join(self, namespace: str, name: str = "") -> Turn:
+        """Return a turn that waits, or has begun if a worker is free.
+
+        Raises:
+            NamespaceBusyError: the namespace or the object has no place to wait.
+        """
+        with self._lock:
+            queue = self._waiting.get(namespace, _Queue())
+            free = self._places - sum(map(len, self._waiting.values()))
+            if len(queue) >= max(self._fewest_places, PLACES_FOR_EACH_FREE * free):
+                raise NamespaceBusyError(f"{len(queue)} events of namespace {namespace} wait already")
+            if name and queue.of(name) >= self._places_of_object:
+                raise NamespaceBusyError(f"{queue.of(name)} events of {namespace}/{name} wait already")
+            turn = Turn(self, namespace, name, self._clock())
+            queue.add(turn)
+            self._waiting[namespace] = queue
+            self._begin_next()
+            return turn
+
+    def leave(self, turn: Turn) -> bool:
+        """Wait no longer for a turn; False if it has begun after all."""
+        with self._lock:
+            if turn.begun.is_set():
+                return False
+            self._waiting[turn.namespace].remove(turn)
+            self._drop_if_empty(turn.namespace)
+            return True
+
+    def end(self, turn: Turn) -> None:
+        """Let the next event begin, in place of that of a turn unless it was lost in a pause."""
+        with self._lock:
+            if turn.begun.is_set():
+                self._stop(turn)
+            self._begin_next()
 
     def pause(self, turn: Turn, seconds: float) -> bool:
         """Let an event of a namespace with less in work begin, if one waits, and wait for a new turn.
@@ -200,106 +236,63 @@ class Turns:
         Returns:
             Whether the turn is held.
         """
-        own, name, ticket = turn.namespace, turn.name, Event()
         with self._lock:
-            if self._paused >= self._workers or not any(map(partial(self._has_less, own), self._waiting)):
+            if self._paused >= self._workers or not self._has_more_than_others(turn.namespace):
                 return True
             self._paused += 1
-            self._end(turn)
-            own_tickets = self._waiting.pop(own, _Tickets())
-            own_tickets.add_first(name, ticket)
-            self._waiting[own] = own_tickets  # behind the others
-            self._begin_next()
-        turn.held = ticket.wait(seconds) or not self._withdraw(own, name, ticket)
-        turn.since = self._clock()
+            self._stop(turn)
+            self._waiting.setdefault(turn.namespace, _Queue()).add_first(turn)
+            self._begin_next(besides=turn.namespace)
+        held = turn.begun.wait(seconds) or not self.leave(turn)
         with self._lock:
             self._paused -= 1
-        return turn.held
+        return held
 
-    def _has_less(self, namespace: str, other: str) -> bool:
-        """Whether another namespace has no event in work, or at least two less."""
-        in_work = self._in_work[other]
-        return other != namespace and (not in_work or in_work < self._in_work[namespace] - 1)
+    def _has_more_than_others(self, namespace: str) -> bool:
+        """Whether a namespace waits that has no event in work, or two less than this one."""
+        own = self._events_in_work(namespace)
+        others = (self._events_in_work(other) for other in self._waiting if other != namespace)
+        return any(not in_work or in_work < own - 1 for in_work in others)
 
-    def _active(self) -> set[str]:
-        """Return the namespaces that have events in work or waiting."""
-        return self._waiting.keys() | self._in_work.keys()
+    def _events_in_work(self, namespace: str) -> int:
+        return len(self._in_work.get(namespace, ()))
 
-    def _end(self, turn: Turn) -> None:
-        namespace = turn.namespace
-        self._used.add(namespace, self._clock() - turn.since, self._active())
-        self._in_work[namespace] -= 1
-        if not self._in_work[namespace]:
-            del self._in_work[namespace]
+    def _stop(self, turn: Turn) -> None:
+        """Take the worker of an event, which waits from now on if it does not end."""
+        now = self._clock()
+        self._use.add(turn.namespace, now - turn.since, now)
+        turn.begun.clear()
+        turn.since = now
+        in_work = self._in_work[turn.namespace]
+        in_work.remove(turn)
+        if not in_work:
+            del self._in_work[turn.namespace]
 
-    def _ticket(self, namespace: str, name: str = "") -> Event:
-        with self._lock:
-            if namespace not in self._waiting:
-                self._used.begin(namespace, self._active())
-            tickets = self._waiting.setdefault(namespace, _Tickets())
-            all_waiting = sum(map(len, self._waiting.values()))
-            if len(tickets) >= max(self._fewest_places, PLACES_FOR_EACH_FREE * (self._places - all_waiting)):
-                raise NamespaceBusyError(f"{len(tickets)} events of namespace {namespace} wait already")
-            if name and tickets.of(name) >= self._places_of_object:
-                raise NamespaceBusyError(f"{tickets.of(name)} events of {namespace}/{name} wait already")
-            ticket = Event()
-            tickets.add(name, ticket)
-            self._begin_next()
-            return ticket
-
-    def _withdraw(self, namespace: str, name: str, ticket: Event) -> bool:
-        """Withdraw a ticket; False if its event may begin after all."""
-        with self._lock:
-            if ticket.is_set():
-                return False
-            self._waiting[namespace].remove(name, ticket)
-            self._drop_if_empty(namespace)
-            return True
-
-    def _begin_next(self) -> None:
-        """Let events begin while a worker is free, those of the namespace with the least time first."""
-        while self._waiting and self._in_work.total() <= self._workers:
-            ready = [name for name in self._waiting if self._in_work[name] < self._workers]
-            if not ready:
+    def _begin_next(self, besides: str | None = None) -> None:
+        """Let events begin while a worker is free, of any namespace besides one."""
+        now = self._clock()
+        while sum(map(len, self._in_work.values())) <= self._workers:
+            ready = [name for name in self._waiting if self._events_in_work(name) < self._workers]
+            namespace = min(
+                (name for name in ready if name != besides), key=partial(self._due, now=now), default=None
+            )
+            if namespace is None:
                 break
-            namespace = min(ready, key=self._used.of)
-            self._used.take_turn(namespace)
-            self._waiting[namespace].pop().set()
-            self._in_work[namespace] += 1
-            self._waiting[namespace] = self._waiting.pop(namespace)  # behind the others
+            turn = self._waiting[namespace].pop()
             self._drop_if_empty(namespace)
+            self._in_work.setdefault(namespace, set()).add(turn)
+            turn.since = now
+            turn.begun.set()
+
+    def _due(self, namespace: str, now: float) -> float:
+        """Return when it is the turn of a waiting namespace: the least comes first."""
+        in_work = sum(now - turn.since for turn in self._in_work.get(namespace, ()))
+        beyond = self._use.of(namespace, now) + in_work - self._free_use
+        return self._waiting[namespace].oldest() + DELAY * max(0.0, beyond)
 
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:
             del self._waiting[namespace]
-
-
-class Turn:
-    """The turn of an event.
-
-    Args:
-        turns: the turns that it is one of.
-        namespace: the namespace of the event's object.
-        name: kind and name of the object.
-        since: the time when it began, in seconds of the clock of the turns.
-
-    Attributes:
-        namespace: that namespace.
-        name: that kind and name.
-        since: since when it is held.
-        held: whether the event may work.
-    """
-
-    def __init__(self, turns: Turns, namespace: str, name: str, since: float) -> None:
-        self._turns = turns
-        self.namespace = namespace
-        self.name = name
-        self.since = since
-        self.held = True
-
-    def pause(self, seconds: float) -> bool:
-        """Let others work and wait for the turn again, at most so many seconds; False if it was lost."""
-        return self._turns.pause(self, seconds)
 
 
 BYTES_A_SECOND = 4096

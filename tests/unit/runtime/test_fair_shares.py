@@ -1,144 +1,204 @@
-"""A free worker goes to the namespace that has used the least of its fair share of the time of workers."""
+"""A free worker goes to the event that waited longest; namespaces that held workers for long wait longer."""
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from itertools import count
-from threading import Event
+from itertools import count, cycle
 
 import pytest
 
-from muster.runtime.turns import MOST_NAMESPACES, NamespaceBusyError, Turn, Turns, UsedTime
+from muster.runtime.turns import (
+    HALF_LIFE_SECONDS,
+    MOST_NAMESPACES,
+    NamespaceBusyError,
+    RecentUse,
+    Turn,
+    Turns,
+)
 
-SHARES = 8
+DEADLINE = 8.0
+
+
+class Simulation:
+    """Turns of four workers whose clock stands still between events.
+
+    Args:
+        hostile: the namespaces of the events that are sent all the time, 150 in flight.
+        seconds: how long each of them works.
+    """
+
+    def __init__(self, hostile: Iterator[str], seconds: float) -> None:
+        self.now = 0.0
+        self.turns = Turns(workers=4, waiting=155, clock=lambda: self.now)
+        self._hostile = hostile
+        self._seconds = seconds
+        self._number = count()
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._waiting: list[tuple[Turn, float]] = []
+        self._waits: list[float] = []
+
+    def run(self, until: float) -> list[float]:
+        """Return the waits of events of `quiet`, two a second, each of which works for 0.1 s."""
+        for number in range(150):
+            self._at(number * 0.02, self._send_hostile)
+        for number in range(int(until * 2)):
+            self._at(number / 2, self._send_quiet)
+        for number in range(int(until * 20)):
+            self._at(number / 20, self._look)
+        while self._agenda and self._agenda[0][0] < until:
+            self.now, _, action = heapq.heappop(self._agenda)
+            action()
+        return self._waits
+
+    def _at(self, time: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._agenda, (time, next(self._number), action))
+
+    def _send_hostile(self) -> None:
+        self._send(next(self._hostile))
+
+    def _send_quiet(self) -> None:
+        self._send("quiet")
+
+    def _send(self, namespace: str) -> None:
+        try:
+            turn = self.turns.join(namespace)
+        except NamespaceBusyError:
+            self._answered(namespace, DEADLINE)
+            return
+        self._waiting.append((turn, self.now))
+        self._look()
+
+    def _look(self) -> None:
+        """Let events work that have begun, and give up those whose deadline is over."""
+        for turn, since in list(self._waiting):
+            namespace = turn.namespace
+            if turn.begun.is_set():
+                self._waiting.remove((turn, since))
+                self._answered(namespace, self.now - since, self._works(turn))
+            elif self.now - since >= DEADLINE:
+                self._waiting.remove((turn, since))
+                assert self.turns.leave(turn)
+                self._answered(namespace, DEADLINE)
+
+    def _works(self, turn: Turn) -> float:
+        seconds = 0.1 if turn.namespace == "quiet" else self._seconds
+        self._at(self.now + seconds, lambda: self._end(turn))
+        return seconds
+
+    def _end(self, turn: Turn) -> None:
+        self.turns.end(turn)
+        self._look()
+
+    def _answered(self, namespace: str, wait: float, works: float = 0.0) -> None:
+        """Note how long an event waited; a hostile sender then sends another one."""
+        if namespace == "quiet":
+            self._waits.append(wait)
+        else:
+            self._at(self.now + works + 0.02, self._send_hostile)
+
+
+def namespaces(number: int) -> Iterator[str]:
+    """Return so many names, again and again."""
+    return cycle([f"hostile-{one}" for one in range(number)])
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 9, 10])
+@pytest.mark.parametrize("seconds", [0.1, 2.0])
+def test_namespaces_that_always_have_events_do_not_keep_out_others(number: int, seconds: float) -> None:
+    """Whether their events take a tenth of a second each, or two as behind a slow webhook."""
+    waits = Simulation(namespaces(number), seconds).run(28)
+    assert len(waits) >= 50
+    assert max(waits) <= 1.5 * seconds + 1
+
+
+def test_namespaces_that_always_come_anew_do_not_keep_out_others() -> None:
+    """Forged events may each name another one: those that came before are the only ones that come first."""
+    waits = Simulation((f"new-{number}" for number in count()), 0.1).run(28)
+    assert len(waits) >= 50
+    assert max(waits) <= 3.5
 
 
 def test_a_free_worker_goes_to_the_namespace_that_used_the_least_time() -> None:
     """Namespaces whose writes take eight seconds each cannot keep all workers by coming first."""
     now = [0.0]
     turns = Turns(workers=1, waiting=8, clock=lambda: now[0])
-    with turns.turn("slow-1", 1):
-        with turns.turn("slow-2", 1):
-            tickets = {name: turns._ticket(name) for name in ("slow-1", "slow-2", "quiet")}
-            now[0] += 8
-        assert [name for name, ticket in tickets.items() if ticket.is_set()] == ["quiet"]
+    slow = [turns.join("slow-1"), turns.join("slow-2")]
+    waiting = [turns.join(name) for name in ("slow-1", "slow-2", "quiet")]
+    now[0] += 8
+    turns.end(slow[0])
+    assert [turn.namespace for turn in waiting if turn.begun.is_set()] == ["quiet"]
 
 
-def test_time_that_nobody_else_wanted_does_not_count() -> None:
-    """A namespace that was busy alone for minutes is not behind those that come then."""
-    used = UsedTime(SHARES)
-    used.begin("busy", [])
-    used.add("busy", 160.0, ["busy"])
-    used.begin("busy", ["busy"])
-    used.take_turn("busy")
-    used.begin("new", ["busy"])
-    assert used.of("new") == used.of("busy")
+def test_time_in_work_counts_before_its_end() -> None:
+    """Else a namespace with slow writes would get all workers before the first of its events ends."""
+    now = [0.0]
+    turns = Turns(workers=2, waiting=8, clock=lambda: now[0])
+    slow, _, third = turns.join("slow"), turns.join("other"), turns.join("third")
+    waiting = turns.join("slow")
+    now[0] += 1
+    quiet = turns.join("quiet")
+    turns.end(third)
+    assert quiet.begun.is_set()
+    assert not waiting.begun.is_set()
+    assert slow.begun.is_set()
 
 
-def test_time_without_events_does_not_count() -> None:
-    """A namespace that had none for minutes is not before all others for as long."""
-    used = UsedTime(SHARES)
-    used.begin("first", [])
-    used.begin("second", ["first"])
-    for _ in range(60):
-        used.take_turn("second")
-        used.add("second", 1.0, ["second"])
-    used.begin("first", ["second"])
-    assert used.of("second") - used.of("first") <= 1
+def test_a_pause_lets_another_namespace_begin() -> None:
+    """Though events of the own namespace have waited longer."""
+    now = [0.0]
+    turns = Turns(workers=1, waiting=8, clock=lambda: now[0])
+    pausing, _, own = turns.join("busy"), turns.join("other"), turns.join("busy")
+    now[0] += 0.01
+    quiet = turns.join("quiet")
+    assert not turns.pause(pausing, 0)
+    assert quiet.begun.is_set()
+    assert not own.begun.is_set()
 
 
-class Clients:
-    """Sends events to turns whose clock stands at `now`."""
-
-    def __init__(self, turns: Callable[[Callable[[], float]], Turns]) -> None:
-        self.now = 0.0
-        self.turns = turns(lambda: self.now)
-        self._waiting: list[tuple[str, Event]] = []
-
-    def send(self, namespace: str) -> None:
-        """Send an event."""
-        self._waiting.append((namespace, self.turns._ticket(namespace)))
-
-    def begun(self) -> list[Turn]:
-        """Return the turns that began since the last call."""
-        begun = [
-            Turn(self.turns, namespace, "", self.now)
-            for namespace, ticket in self._waiting
-            if ticket.is_set()
-        ]
-        self._waiting = [entry for entry in self._waiting if not entry[1].is_set()]
-        return begun
-
-    def end(self, turn: Turn) -> None:
-        """End a turn."""
-        self.turns._end(turn)
-        self.turns._begin_next()
+def test_use_is_forgotten() -> None:
+    """A namespace that was busy alone for minutes is not behind others for as long."""
+    use = RecentUse()
+    for second in range(600):
+        use.add("busy", 4.0, float(second))
+    assert use.of("busy", 599.0) == pytest.approx(4 * HALF_LIFE_SECONDS / 0.693, rel=0.15)
+    assert use.of("busy", 599.0 + 10 * HALF_LIFE_SECONDS) < 0.05
+    assert use.of("new", 599.0) == 0
 
 
-def test_a_namespace_with_few_events_does_not_hold_back_the_fair_share() -> None:
-    """New namespaces do not come before one that used four workers beside one that used one all the time."""
-    clients = Clients(lambda clock: Turns(workers=4, waiting=8, clock=clock))
-    for namespace in ["busy"] * 4 + ["steady"]:
-        clients.send(namespace)
-    in_work = clients.begun()
-    for _ in range(100):
-        clients.now += 1.0
-        for turn in in_work:
-            clients.end(turn)
-            clients.send(turn.namespace)
-        in_work = clients.begun()
-    used = clients.turns._used
-    assert used.of("busy") > 300
-    clients.send("new")
-    assert used.of("busy") - used.of("new") <= 4
-
-
-@pytest.mark.parametrize("others", [20, 150])
-def test_namespaces_that_always_come_anew_do_not_keep_out_others(others: int) -> None:
-    """Forged events that each name another one: in work for 0.03 s, five at a time."""
-    clients, numbers = Clients(lambda clock: Turns(workers=4, waiting=200, clock=clock)), count()
-    clients.send("real")
-    (real,) = clients.begun()
-    for _ in range(others):
-        clients.send(f"new-{next(numbers)}")
-    clients.now += 0.1
-    clients.end(real)
-    clients.send("real")
-    in_work = clients.begun()
-    while "real" not in {turn.namespace for turn in in_work} and clients.now < 10:
-        clients.now += 0.03
-        for turn in in_work:
-            clients.end(turn)
-            clients.send(f"new-{next(numbers)}")
-        in_work = clients.begun()
-    assert clients.now < 2
+def test_namespaces_that_used_little_take_no_memory_for_good() -> None:
+    """Forged events may name any number; they do not make those forgotten that used more."""
+    use = RecentUse()
+    use.add("busy", 10.0, 0.0)
+    for number in range(5 * MOST_NAMESPACES):
+        use.add(f"namespace-{number}", 0.001, 1.0)
+    assert len(use) <= 2 * MOST_NAMESPACES
+    assert use.of("busy", 1.0) > 5
 
 
 def test_objects_of_a_namespace_take_turns() -> None:
     """Events that name one large Job, also forged ones, do not keep those of others until their deadline."""
     turns = Turns(workers=1, waiting=80, clock=lambda: 0.0)
-    turns._ticket("team", "Job/large").wait(0)
-    large = [turns._ticket("team", "Job/large") for _ in range(10)]
-    small = turns._ticket("team", "Job/small")
-    begun = 0
-    while not small.is_set():
-        turns._end(Turn(turns, "team", "", 0.0))
-        turns._begin_next()
-        begun = sum(ticket.is_set() for ticket in large)
-    assert begun <= 1
+    large = [turns.join("team", "Job/large") for _ in range(11)]
+    small = turns.join("team", "Job/small")
+    ended = 0
+    while not small.begun.is_set():
+        turns.end(large[ended])
+        ended += 1
+    assert ended <= 2
 
 
 def test_an_object_has_a_quarter_of_the_places_of_its_namespace() -> None:
     """So that a flood of events about one leaves places for those about others."""
     turns = Turns(workers=1, waiting=16, clock=lambda: 0.0)
-    turns._ticket("team", "Job/large")
+    turns.join("team", "Job/large")
     for _ in range(3):
-        turns._ticket("team", "Job/large")
+        turns.join("team", "Job/large")
     with pytest.raises(NamespaceBusyError, match="3 events of team/Job/large"):
-        turns._ticket("team", "Job/large")
-    turns._ticket("team", "Job/small")
+        turns.join("team", "Job/large")
+    turns.join("team", "Job/small")
 
 
 def test_many_namespaces_leave_places_for_others() -> None:
@@ -148,20 +208,9 @@ def test_many_namespaces_leave_places_for_others() -> None:
     for number in range(400):
         namespace = f"hostile-{number % 10}"
         with suppress(NamespaceBusyError):
-            turns._ticket(namespace, f"Job/{number}")
+            turns.join(namespace, f"Job/{number}")
             waiting[namespace] += 1
     assert waiting.total() - 5 < 155  # five are in work
     assert set(waiting.values()) <= {14, 15, 16}
     for number in range(3):
-        turns._ticket("real", f"Job/{number}")
-
-
-def test_namespaces_without_events_take_no_memory_for_good() -> None:
-    """Forged events may name any number."""
-    used = UsedTime(SHARES)
-    used.begin("real", [])
-    for number in range(5 * MOST_NAMESPACES):
-        used.add("real", 0.001, ["real"])
-        used.begin(f"namespace-{number}", ["real"])
-        used.add(f"namespace-{number}", 1000.0, ["real", f"namespace-{number}"])
-    assert len(used._used) <= MOST_NAMESPACES + 2
+        turns.join("real", f"Job/{number}")

@@ -108,7 +108,7 @@ def test_a_pause_ends_with_the_deadline() -> None:
         while sum(map(len, turns._waiting.values())) < 1:
             time.sleep(0.001)
         assert not turn.pause(0.05)
-        assert not turn.held
+        assert not turn.begun.is_set()
         stop.set()
         assert [done.result() for done in waiting] == [None, None]
     assert not turns._in_work
