@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 from muster.files import EVENTING
 from muster.objects import yaml_files
@@ -18,14 +19,19 @@ def owner_of(service: str) -> str:
     """Return whose objects of that name a step would replace: `Muster`, `Kubernetes` or ""."""
     if service in _KUBERNETES:
         return "Kubernetes"
-    if service.startswith(_PREFIX) or service in set(_musters_names()):
+    if service.startswith(_PREFIX) or service in _musters_names():
         return "Muster"
     return ""
 
 
-def _musters_names() -> Iterator[str]:
-    """Yield the names of functions, and of all objects in eventing/, whichever overlay has them."""
-    yield from ("muster", "dead-letter", *(name.replace("_", "-") for name in step_names()))
+@cache
+def _musters_names() -> frozenset[str]:
+    """Return the names of functions, and of all objects in eventing/, whichever overlay has them."""
+    functions = (name.replace("_", "-") for name in step_names())
+    return frozenset(("muster", "dead-letter", *functions, *_names_of_objects()))
+
+
+def _names_of_objects() -> Iterator[str]:
     for path in EVENTING.rglob("*.yaml"):
         if not path.is_relative_to(_EXAMPLES):
             for document in yaml_files.load_all(path.read_text()):

@@ -73,7 +73,7 @@ def test_any_value_is_read_or_reported(command: str, muster: Muster, filed: File
     """Three objects at a time, of which one or two have a field with a value that nobody means."""
     event = filed("sweep.json", SWEEP)
     for seed in range(40 if command == "replay" else 150):
-        objects = filed("a.yaml", yaml.safe_dump_all(_changed(seed)))
+        objects = filed("a.yaml", yaml.dump_all(_changed(seed), Dumper=yaml_files.SafeDumper))
         arguments = {
             "plan": ["mark_runtime", "--event", event, "--objects", objects],
             "replay": [event, "--objects", objects],
@@ -89,7 +89,7 @@ def test_any_value_is_loaded_or_reported(tmp_path: Path) -> None:
         server.load(resource_definitions())
         refused = 0
         for seed in range(150):
-            file.write_text(yaml.safe_dump_all(_changed(seed)))
+            file.write_text(yaml.dump_all(_changed(seed), Dumper=yaml_files.SafeDumper))
             try:
                 load(server, [file])
             except ManifestError:

@@ -231,7 +231,7 @@ def test_data_take_no_more_memory_than_is_counted(
 ) -> None:
     """Whatever the shape: a mapping takes eight times as much as a number."""
     monkeypatch.setattr(yaml_files, "MOST_NODES", most_nodes)
-    text = "[" + "".join(entry.replace("%d", str(number)) for number in range(5_000)) + "]"
+    text = "[" + "".join(entry.replace("%d", str(number)) for number in range(2_000)) + "]"
     yaml_files.load_all(text)  # the types of plain scalars are kept
     limit = DataLimit(10**9)
     tracemalloc.start()
