@@ -103,9 +103,7 @@ def _show(status: ClusterStatus, namespace: str, output: str) -> None:
     else:
         echo_data([{**asdict(item), "state": str(item.state)} for item in status.items], output)
     if status.left_out:
-        echo_line(
-            f"muster: {status.left_out} more are left out, the latest of namespaces with many", err=True
-        )
+        echo_line(f"muster: left out, the latest of namespaces with many: {status.left_out}", err=True)
     for kind, message in status.not_read.items():
         echo_line(f"muster: {kind} could not be read: {message}", err=True)
 

@@ -278,6 +278,11 @@ GOING = a_pod(blocks(5), 4, bound, being_deleted)
             in_blocks("0-3", pods=[RUNNING]), [("delete", 0), ("create", 1)], id="two blocks have ended"
         ),
         pytest.param(
+            in_blocks("0,x,1", pods=[RUNNING]),
+            [("delete", 0), ("create", 2)],
+            id="a file has an index that is no number",
+        ),
+        pytest.param(
             in_blocks("", pods=[RUNNING], groups=1), [], id="all blocks count again, but one of them runs"
         ),
         pytest.param(

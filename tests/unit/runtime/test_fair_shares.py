@@ -214,3 +214,14 @@ def test_many_namespaces_leave_places_for_others() -> None:
     assert set(waiting.values()) <= {14, 15, 16}
     for number in range(3):
         turns.join("real", f"Job/{number}")
+
+
+def test_a_namespace_has_a_few_places_though_none_is_free() -> None:
+    """Sixty namespaces with three events each take all 155 places, and a further one could send none."""
+    turns = Turns(workers=4, waiting=155, clock=lambda: 0.0)
+    for number in range(60 * 3):
+        turns.join(f"namespace-{number % 60}")
+    for _ in range(3):
+        turns.join("real")
+    with pytest.raises(NamespaceBusyError, match="3 events of namespace real"):
+        turns.join("real")

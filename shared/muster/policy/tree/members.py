@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerPodSets, PodSet
+
+_INDEXES = re.compile(r"(?<![^,])([0-9]{1,10})(?:-([0-9]{1,10}))?(?![^,])")
 
 
 @dataclass(frozen=True)
@@ -134,9 +137,8 @@ def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def _index_ranges(text: str) -> Iterator[range]:
-    """Yield the ranges of an index list such as `0,3-5`."""
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
+    """Yield the ranges of an index list such as `0,3-5`; a part that is none is ignored."""
+    for first, last in _INDEXES.findall(text):
         yield range(int(first), int(last or first) + 1)
 
 
