@@ -8,13 +8,15 @@ from dataclasses import replace
 from typing import Self
 
 from muster.cluster.interface import RawCluster
-from muster.runtime import config, dead_letter
+from muster.runtime import config, dead_letter, responses
 from muster.runtime.app import app_of, app_of_all, by_path, wall_clock
+from muster.runtime.bodies import BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
 from muster.runtime.readiness import Readiness, State
 from muster.runtime.receiver import Receiver
+from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step
 from muster.runtime.turns import Workers
 
@@ -67,6 +69,26 @@ class ServedFunctions:
             cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
             functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))
         return cls(*functions)
+
+    def refuse(
+        self, method: str, path: str, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None
+    ) -> HttpAnswer:
+        """Return the answer to a request that the app does not get, counted and logged if it is an event.
+
+        Args:
+            method: of the request, as `path`, without a query, and `headers`.
+            path: names the function where the process serves several.
+            headers: names in any case.
+            refusal: why it is refused.
+            length: its Content-Length.
+        """
+        first = path.removeprefix("/").partition("/")[0]
+        receivers = {path_of(one.name): one for one in self._receivers}
+        receiver = self._receivers[0] if len(self._receivers) == 1 else receivers.get(first)
+        if receiver is None or method != "POST":
+            outcome = responses.of_refusal(refusal, self.settings, length)
+            return responses.answer(outcome, None, self.settings.retry_after_seconds)
+        return receiver.refuse(headers, refusal, length)
 
     def recent(self) -> State:
         """Return the readiness of all functions; see `Readiness.recent`."""
