@@ -37,7 +37,8 @@ class Settings:
         body_seconds: how long a request may take to arrive, and a connection may stay without a request. A
             broker sends an event at once.
         bodies_limit_bytes: memory for the bodies of all requests that arrive or wait at the same time; the
-            first 64 KiB of each do not count, so that large bodies cannot keep out usual ones.
+            first 64 KiB of each do not count, so that large bodies cannot keep out usual ones. There are at
+            most as many bodies as `connection_limit`, `threads` and `queue_limit` together.
         connection_limit: the most connections that wait for a request or the rest of one. With a request's
             beginning each takes about 64 KiB with waitress, and up to 220 KiB with func's server. At the
             limit the oldest of them is closed for a new one. Connections whose request is in work, or waits

@@ -70,13 +70,12 @@ class Function:
     async def _refuse(self, scope: Scope, send: Send) -> None:
         """Answer, without a thread, a request that finds too many waiting for one."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        length = headers.get("content-length", "")
         answer = self._served.refuse(
             scope["method"],
             scope["path"],
             headers,
             BodyRefusal.NO_THREAD,
-            int(length) if length.isdecimal() else None,
+            headers.get("content-length"),
         )
         sent = {**answer.headers, "Content-Length": str(len(answer.body))}
         encoded = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
