@@ -158,6 +158,8 @@ class Reason(StrEnum):
     """408: the body of a request did not arrive within MUSTER_BODY_SECONDS."""
     TOO_MANY_BODIES = "TooManyBodies"
     """503: the bodies of all requests are larger than MUSTER_BODIES_LIMIT_BYTES."""
+    TOO_MANY_WAITING = "TooManyWaiting"
+    """503: all threads of the server are taken, and as many requests wait for one as may."""
     CONFLICT = "Conflict"
     """409: the object was written in between, at every attempt of the step."""
     ALREADY_EXISTS = "AlreadyExists"

@@ -24,6 +24,7 @@ class BodyRefusal(StrEnum):
     TOO_LARGE = "too large"
     TOO_SLOW = "too slow"
     NO_ROOM = "no room"
+    NO_THREAD = "no thread"
 
 
 def too_many_chunks(chunks: int, size: int) -> bool:

@@ -37,10 +37,12 @@ class Settings:
         body_seconds: how long a request may take to arrive, and a connection may stay without a request. A
             broker sends an event at once.
         bodies_limit_bytes: memory for the bodies of all requests that arrive or wait at the same time; the
-            first 64 KiB of each do not count, so that large bodies cannot keep out usual ones.
-        connection_limit: the most open connections. With a request's beginning each takes about 64 KiB with
-            waitress, and up to 220 KiB with func's server. At the limit the connection that waits longest
-            for its request is closed for a new one. Connections that clients have closed do not count.
+            first 64 KiB of each do not count, so that large bodies cannot keep out usual ones. There are at
+            most as many bodies as `connection_limit`, `threads` and `queue_limit` together.
+        connection_limit: the most connections that wait for a request or the rest of one. With a request's
+            beginning each takes about 64 KiB with waitress, and up to 220 KiB with func's server. At the
+            limit the oldest of them is closed for a new one. Connections whose request is in work, or waits
+            for a thread, do not count, nor do those that clients have closed.
         header_limit: the most header fields of a request. The servers and the app keep several copies of
             each: 490 requests of 3,000 fields would take 400 MiB. An event has some 30 with those of proxies.
         attribute_limit: the most characters of a CloudEvents attribute. The longest that a source sends is a
@@ -99,6 +101,15 @@ class Settings:
     def threads(self) -> int:
         """Threads of the server: for events in work, and for those that wait."""
         return self.workers + 1 + self.waiting
+
+    @property
+    def queue_limit(self) -> int:
+        """The most requests that wait for a thread of the server; further ones are answered with 503.
+
+        Each keeps a connection and up to 64 KiB of its body that `bodies_limit_bytes` does not count. Behind
+        a queue-proxy with `containerConcurrency` none waits.
+        """
+        return min(self.threads, 160)
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:

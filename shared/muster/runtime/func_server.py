@@ -8,7 +8,6 @@ before the middleware starts the server.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import re
 from collections import deque
@@ -169,7 +168,11 @@ class Http1Only(H11Protocol):
 
 
 class LimitedConnection(TCPServer):
-    """A connection that is closed for a new one at the limit, or if its client does not read the answers."""
+    """A connection that is closed for a new one at the limit, or if its client does not read the answers.
+
+    Only connections that wait for a request, or the rest of one, count for the limit: requests in work would
+    else close those of probes that have just come. Function.handle bounds the requests in work.
+    """
 
     seconds = Settings.body_seconds
     limit = Settings.connection_limit
@@ -177,10 +180,10 @@ class LimitedConnection(TCPServer):
 
     async def run(self) -> None:
         """Serve the connection."""
-        waiting = (connection for connection in self._open if connection.waits())
-        excess = len(self._open) + 1 - self.limit
-        for connection in list(itertools.islice(waiting, max(excess, 0))):
-            connection.writer.transport.abort()
+        if len(self._open) >= self.limit:
+            waiting = [connection for connection in self._open if connection.waits()]
+            for connection in waiting[: max(len(waiting) + 1 - self.limit, 0)]:
+                connection.writer.transport.abort()
         self._open[self] = None
         self.writer.transport.max_size = READ_BYTES  # type: ignore[attr-defined]  # of asyncio's transports
         try:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from threading import Event
 from typing import Any, cast
 
@@ -36,6 +35,7 @@ class Function:
             _answering(cast(WSGIApp, served.app), self._connections_are_cut), workers=settings.threads
         )
         self._threads = asyncio.Semaphore(settings.threads)
+        self._waiting = 0
         self._served.last_known()  # begins the check before the first probe
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,6 +46,11 @@ class Function:
             body = await _body(receive, size, settings.body_seconds)
             if body is None:
                 return
+            if self._threads.locked() and self._waiting >= settings.queue_limit:
+                body = None
+                size.release()
+                await self._refuse(scope, send)
+                return
             chunks = deque([b""] if isinstance(body, BodyRefusal) else body)
             refusal = {REFUSAL: body} if isinstance(body, BodyRefusal) else {}
             body = None  # the chunks are freed as they are read
@@ -54,25 +59,48 @@ class Function:
                 chunk = chunks.popleft()
                 return {"type": "http.request", "body": chunk, "more_body": bool(chunks)}
 
-            async with self._thread(receive) as is_open:
-                if is_open:
+            if await self._thread(receive):
+                try:
                     await self._asgi(cast(Scope, {**scope, **refusal}), read, send)
+                finally:
+                    self._threads.release()
         finally:
             size.release()
 
-    @asynccontextmanager
-    async def _thread(self, receive: Receive) -> AsyncIterator[bool]:
-        """Wait for a thread, hold it, and yield whether the connection is still open.
+    async def _refuse(self, scope: Scope, send: Send) -> None:
+        """Answer, without a thread, a request that finds too many waiting for one."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        answer = self._served.refuse(
+            scope["method"],
+            scope["path"],
+            headers,
+            BodyRefusal.NO_THREAD,
+            headers.get("content-length"),
+        )
+        sent = {**answer.headers, "Content-Length": str(len(answer.body))}
+        encoded = [(name.lower().encode(), value.encode()) for name, value in sent.items()]
+        await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    async def _thread(self, receive: Receive) -> bool:
+        """Wait for a thread and take it; False, without one, if the client closes the connection before.
 
         Clients that close connections without an answer can send more requests than the threads handle.
         """
-        closed = asyncio.ensure_future(receive()) if self._threads.locked() else None
+        if not self._threads.locked():
+            return await self._threads.acquire()
+        turn, closed = asyncio.ensure_future(self._threads.acquire()), asyncio.ensure_future(receive())
+        taken = False
+        self._waiting += 1
         try:
-            async with self._threads:
-                yield closed is None or not closed.done()
+            await asyncio.wait({turn, closed}, return_when=asyncio.FIRST_COMPLETED)
+            taken = not closed.done()
+            return taken
         finally:
-            if closed is not None:
-                closed.cancel()
+            self._waiting -= 1
+            closed.cancel()
+            if not taken and not turn.cancel():
+                self._threads.release()
 
     def alive(self) -> State:
         """Always alive: a blocked event loop would not get here."""

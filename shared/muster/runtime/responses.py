@@ -120,6 +120,12 @@ def of_refusal(refusal: BodyRefusal, settings: Settings, length: int | None) -> 
                 "(MUSTER_BODIES_LIMIT_BYTES)"
             )
             return Outcome(OutcomeKind.REQUEUE, Reason.TOO_MANY_BODIES, message, status=503)
+        case BodyRefusal.NO_THREAD:
+            message = (
+                f"all {settings.threads} threads are taken, and {settings.queue_limit} requests wait for one "
+                "(MUSTER_WAITING)"
+            )
+            return Outcome(OutcomeKind.REQUEUE, Reason.TOO_MANY_WAITING, message, status=503)
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Self
 
 from muster.cluster.interface import RawCluster
-from muster.runtime import config, dead_letter
+from muster.runtime import config, dead_letter, responses
 from muster.runtime.app import app_of, app_of_all, by_path, wall_clock
+from muster.runtime.bodies import REFUSAL, BodyRefusal
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
 from muster.runtime.readiness import Readiness, State
 from muster.runtime.receiver import Receiver
+from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step
 from muster.runtime.turns import Workers
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 NAME = "muster"
 """The name of a process with several functions."""
@@ -31,7 +37,6 @@ class ServedFunctions:
     Attributes:
         name: the name of the only function, or `muster` for several.
         settings: the settings of the process.
-        app: the WSGI app.
     """
 
     def __init__(self, *functions: tuple[Receiver, RawCluster]) -> None:
@@ -44,7 +49,7 @@ class ServedFunctions:
         else:
             self.name = NAME
             others = app_of_all(list(apps), self.recent, [one.metrics for one in self._receivers])
-        self.app = by_path(apps, others)
+        self._app = by_path(apps, others)
 
     @classmethod
     def connected(cls, steps: Sequence[Step], settings: Settings, *, dead_letters: bool = False) -> Self:
@@ -67,6 +72,40 @@ class ServedFunctions:
             cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
             functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))
         return cls(*functions)
+
+    def app(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request: the WSGI app."""
+        refusal = environ.get(REFUSAL)
+        if refusal is not BodyRefusal.NO_THREAD:
+            return self._app(environ, start_response)
+        headers = {
+            name[5:].replace("_", "-"): value for name, value in environ.items() if name[:5] == "HTTP_"
+        }
+        length = environ.get("CONTENT_LENGTH")
+        answer = self.refuse(environ["REQUEST_METHOD"], environ["PATH_INFO"], headers, refusal, length)
+        start_response(f"{answer.status} {HTTPStatus(answer.status).phrase}", list(answer.headers.items()))
+        return [answer.body]
+
+    def refuse(
+        self, method: str, path: str, headers: Mapping[str, str], refusal: BodyRefusal, length: str | None
+    ) -> HttpAnswer:
+        """Return the answer to a request that the app does not get, counted and logged if it is an event.
+
+        Args:
+            method: of the request, as `path`, without a query, and `headers`.
+            path: names the function where the process serves several.
+            headers: names in any case.
+            refusal: why it is refused.
+            length: its Content-Length.
+        """
+        size = int(length) if length and length.isdecimal() else None
+        first = path.removeprefix("/").partition("/")[0]
+        receivers = {path_of(one.name): one for one in self._receivers}
+        receiver = self._receivers[0] if len(self._receivers) == 1 else receivers.get(first)
+        if receiver is None or method != "POST":
+            outcome = responses.of_refusal(refusal, self.settings, size)
+            return responses.answer(outcome, None, self.settings.retry_after_seconds)
+        return receiver.refuse(headers, refusal, size)
 
     def recent(self) -> State:
         """Return the readiness of all functions; see `Readiness.recent`."""

@@ -6,7 +6,6 @@ import logging
 import re
 import socket
 import time
-from itertools import islice
 from typing import Any
 
 import waitress.parser
@@ -17,7 +16,7 @@ from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.receiver import ChunkedReceiver
 from waitress.rfc7230 import HEADER_FIELD_RE
 from waitress.server import TcpWSGIServer
-from waitress.task import WSGITask
+from waitress.task import ThreadedTaskDispatcher, WSGITask
 from waitress.utilities import BadRequest, Error, RequestEntityTooLarge, RequestHeaderFieldsTooLarge
 
 from muster.runtime.bodies import (
@@ -71,8 +70,12 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
             max_request_header_size=LARGEST_HEAD,
             # Nothing is written to disk: a function's root file system is read-only.
             inbuf_overflow=largest,
-            # Connections are closed in `handle_accept`; waitress would accept no new ones.
-            connection_limit=2 * settings.connection_limit + 100,
+            # Connections are closed in `handle_accept`; waitress would accept no new ones. Beyond those that
+            # wait, one is in work for each thread, and as many may wait for a thread, or for their refusal.
+            connection_limit=2 * settings.connection_limit
+            + settings.threads
+            + 2 * settings.queue_limit
+            + 100,
             asyncore_use_poll=True,  # select takes file descriptors up to 1023
             cleanup_interval=1,
             ident="muster",
@@ -83,24 +86,28 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
             _sock=listener,
             bind_socket=False,
             adj=adjustments,
+            dispatcher=_Threads(settings),
             sockinfo=(listener.family, listener.type, listener.proto, address),
         )
 
     def handle_accept(self) -> None:
         """Accept the connections that wait."""
         for _ in range(_ACCEPTED_AT_ONCE):
-            self._make_room()
             kept = len(self.active_channels)
             super().handle_accept()
             if len(self.active_channels) <= kept:
                 return
+            self._make_room()
 
     def _make_room(self) -> None:
-        """At the limit of connections, close the one that waits longest for its request."""
-        excess = len(self.active_channels) + 1 - self.settings.connection_limit
-        if excess > 0:
-            by_age = sorted(self.active_channels.values(), key=lambda channel: channel.waits_since)
-            for channel in list(islice((channel for channel in by_age if channel.waits), excess)):
+        """Close the connections that wait longest for their request, as far as too many wait.
+
+        Requests in work do not count: they would else close the connections of probes that have just come.
+        """
+        limit = self.settings.connection_limit
+        if len(self.active_channels) > limit:
+            waiting = [channel for channel in self.active_channels.values() if channel.waits]
+            for channel in sorted(waiting, key=lambda one: one.waits_since)[: max(len(waiting) - limit, 0)]:
                 channel.handle_close()
 
     def maintenance(self, now: float) -> None:  # noqa: ARG002 - waitress's signature
@@ -109,6 +116,49 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
         for channel in list(self.active_channels.values()):
             if channel.waits and channel.waits_since < too_old:
                 channel.give_up()
+
+
+class _Threads(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """The threads of the app, and one more for what must not wait for them: liveness probes and refusals.
+
+    Args:
+        settings: how many threads there are, and how many requests may wait for one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self._limit = settings.queue_limit
+        self._one_more = ThreadedTaskDispatcher()
+        self._one_more.set_thread_count(1)
+        self.set_thread_count(settings.threads)
+
+    def add_task(self, task: _LimitedChannel) -> None:
+        """Take a request: it waits for a thread, or is refused at once where too many do.
+
+        Where too many refusals wait as well, the connection is closed, and a sender comes again too.
+        """
+        request = task.requests[0]
+        if request.is_liveness:
+            self._one_more.add_task(task)
+        elif self._waiting < self._limit:
+            super().add_task(task)
+        else:
+            request.refuse(BodyRefusal.NO_THREAD)
+            if len(self._one_more.queue) < self._limit:
+                self._one_more.add_task(task)
+            else:
+                task.will_close = True
+
+    @property
+    def _waiting(self) -> int:
+        """Requests for which no thread is idle."""
+        with self.lock:
+            return int(len(self.queue) - (len(self.threads) - self.stop_count - self.active_count))
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
+        """End the threads; whether requests that waited were cancelled."""
+        self._one_more.shutdown(cancel_pending, timeout)
+        return bool(super().shutdown(cancel_pending, timeout))
 
 
 class _LimitedBody(OverflowableBuffer):  # type: ignore[misc]
@@ -129,9 +179,13 @@ class _LimitedBody(OverflowableBuffer):  # type: ignore[misc]
             if self.refusal is None:
                 super().append(data)
                 return
-            super().close()
-            self.buf, self.strbuf = None, b""
-            self._size.release()
+            self.drop()
+
+    def drop(self) -> None:
+        """Free the memory, and stay an empty body."""
+        super().close()
+        self.buf, self.strbuf = None, b""
+        self._size.release()
 
     def close(self) -> None:
         """Free the memory."""
@@ -196,6 +250,17 @@ class _LimitedParser(HTTPRequestParser):  # type: ignore[misc]
     def refusal(self) -> BodyRefusal | None:
         """Why the body was not kept; None if it was."""
         return self.refused or (None if self.body_rcv is None else self.body_rcv.getbuf().refusal)
+
+    @property
+    def is_liveness(self) -> bool:
+        """Whether it is a liveness probe."""
+        return self.error is None and (self.command, self.path) == ("GET", "/health/liveness")
+
+    def refuse(self, refusal: BodyRefusal) -> None:
+        """Free the body, for a reason that the app answers with."""
+        self.refused = refusal
+        if self.body_rcv is not None:
+            self.body_rcv.getbuf().drop()
 
     def parse_header(self, header_plus: bytes) -> None:
         """Parse the head of the request, and prepare for its body."""
