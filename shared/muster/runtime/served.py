@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -56,11 +57,12 @@ class ServedFunctions:
         """Steps, and the store of dead letters, connected to the cluster of the settings.
 
         Several of them share their workers, so that together they do no more at once than one would alone.
-        Each gets an equal part of the memory for sweeps.
+        Each gets an equal part of the memory for sweeps. Raises the soft limit of open files.
 
         Raises:
             BadSettingError: the settings name no cluster.
         """
+        _allow_connections()
         workers = Workers(settings.workers, settings.waiting, settings.limits.event_bytes)
         part = replace(settings.limits, sweep_bytes=settings.limits.sweep_bytes // max(1, len(steps)))
         functions: list[tuple[Receiver, RawCluster]] = []
@@ -120,6 +122,12 @@ class ServedFunctions:
         end = time.monotonic() + self.settings.deadline_seconds
         for receiver in self._receivers:
             receiver.in_flight.wait_until_none(max(0.0, end - time.monotonic()))
+
+
+def _allow_connections() -> None:
+    """Raise the soft limit of open files to the hard one, as programs in Go do: often it is 1024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def path_of(name: str) -> str:

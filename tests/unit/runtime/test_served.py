@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -156,6 +157,17 @@ def test_connected_functions_share_workers_and_have_their_own_names() -> None:
     assert [one.name for one in functions._receivers] == [*STEPS, "dead_letter"]
     agents = [handler._cluster._cluster.user_agent for handler in handlers]  # type: ignore[attr-defined]
     assert agents == ["muster-patch-pods", "muster-emit-conditions"]
+
+
+def test_connected_functions_may_open_as_many_files_as_the_system_allows() -> None:
+    """A container often begins with 1,024, and a process with all functions has more connections."""
+    before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
+        ServedFunctions.connected([a_step()], Settings(api_server="http://127.0.0.1:1"))
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, hard))
 
 
 def test_connected_functions_share_the_memory_of_sweeps() -> None:
