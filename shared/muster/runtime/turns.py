@@ -145,8 +145,8 @@ class Turns:
     seconds, and events of several such namespaces would keep all.
 
     The events of one namespace may take all workers; one more works for the others. If that one is taken too,
-    an event that has worked for a while pauses for namespaces with less in work; as many may pause at once as
-    there are workers, because they keep their memory.
+    an event that has worked for a while pauses for namespaces that have less in work and used less; as many
+    may pause at once as there are workers, because they keep their memory.
 
     Of the places to wait a namespace may take PLACES_FOR_EACH_FREE for each that stays free, and further
     events are sent back at once: one namespace gets three quarters, and each of ten a tenth of almost all
@@ -227,7 +227,7 @@ class Turns:
             self._begin_next()
 
     def pause(self, turn: Turn, seconds: float) -> bool:
-        """Let an event of a namespace with less in work begin, if one waits, and wait for a new turn.
+        """Let an event of a namespace with less in work begin, if it is its turn, and wait for a new one.
 
         Args:
             turn: the turn; it is held again afterwards, unless there was none in time.
@@ -237,7 +237,7 @@ class Turns:
             Whether the turn is held.
         """
         with self._lock:
-            if self._paused >= self._workers or not self._has_more_than_others(turn.namespace):
+            if self._paused >= self._workers or not self._should_pause(turn.namespace):
                 return True
             self._paused += 1
             self._stop(turn)
@@ -248,11 +248,13 @@ class Turns:
             self._paused -= 1
         return held
 
-    def _has_more_than_others(self, namespace: str) -> bool:
-        """Whether a namespace waits that has no event in work, or two less than this one."""
-        own = self._events_in_work(namespace)
-        others = (self._events_in_work(other) for other in self._waiting if other != namespace)
-        return any(not in_work or in_work < own - 1 for in_work in others)
+    def _should_pause(self, namespace: str) -> bool:
+        """Whether a namespace with no event in work, or two less than this one, comes before it."""
+        now = self._clock()
+        own, own_due = self._events_in_work(namespace), now + self._delay(namespace, now)
+        waiting = ((name, self._events_in_work(name)) for name in self._waiting if name != namespace)
+        with_less = (name for name, in_work in waiting if not in_work or in_work < own - 1)
+        return any(self._due(name, now) <= own_due for name in with_less)
 
     def _events_in_work(self, namespace: str) -> int:
         return len(self._in_work.get(namespace, ()))
@@ -286,9 +288,12 @@ class Turns:
 
     def _due(self, namespace: str, now: float) -> float:
         """Return when it is the turn of a waiting namespace: the least comes first."""
+        return self._waiting[namespace].oldest() + self._delay(namespace, now)
+
+    def _delay(self, namespace: str, now: float) -> float:
+        """Return for how many seconds events of a namespace wait longer, because of its recent use."""
         in_work = sum(now - turn.since for turn in self._in_work.get(namespace, ()))
-        beyond = self._use.of(namespace, now) + in_work - self._free_use
-        return self._waiting[namespace].oldest() + DELAY * max(0.0, beyond)
+        return DELAY * max(0.0, self._use.of(namespace, now) + in_work - self._free_use)
 
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:

@@ -158,6 +158,21 @@ def test_a_pause_lets_another_namespace_begin() -> None:
     assert not own.begun.is_set()
 
 
+def test_no_event_pauses_for_a_namespace_that_used_more() -> None:
+    """One of many short calls would wait for a slow one at each pause."""
+    now = [0.0]
+    turns = Turns(workers=1, waiting=8, clock=lambda: now[0])
+    slow, _ = turns.join("slow"), turns.join("other")
+    waiting = turns.join("slow")
+    quiet = turns.join("quiet")
+    now[0] += 4
+    turns.end(slow)
+    assert quiet.begun.is_set()
+    now[0] += 0.25
+    assert turns.pause(quiet, 0)
+    assert not waiting.begun.is_set()
+
+
 def test_use_is_forgotten() -> None:
     """A namespace that was busy alone for minutes is not behind others for as long."""
     use = RecentUse()
