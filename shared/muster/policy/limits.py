@@ -47,6 +47,8 @@ class Limits:
             8; a JobSet of 519 bytes could otherwise ask for 10,000, which take a minute to create.
         pod_group_members: pod templates of all PodGroups of one owner, counted once for each PodGroup: what a
             plan goes through. 4 for each PodGroup at the limit.
+        job_blocks: blocks of all Jobs of one owner, where Jobs share the PodGroups of their blocks: a plan
+            counts the pods of each block, in 2 us. 32 Jobs have so many in 512 PodGroups.
         writes: writes for one event; the rest follows at its next delivery. All writes of 512 PodGroups fit
             into the six deliveries of a trigger (`retry: 5` in eventing/triggers), and one delivery takes
             about half a second.
@@ -69,6 +71,7 @@ class Limits:
     replicated_jobs: int = 128
     pod_groups: int = 512
     pod_group_members: int = 2048
+    job_blocks: int = 16 * 1024
     writes: int = 100
     gates_at_once: int = 4
     page_bytes: int = 4 * 1024 * 1024

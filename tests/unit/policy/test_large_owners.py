@@ -275,6 +275,19 @@ def test_completions_that_the_jobset_lacks_are_not_counted(size: str, sizes: dic
         assert {instance.suffix: pods for instance, pods in members.items()} == sizes
 
 
+def test_the_most_blocks_of_live_jobs_are_planned_in_bounded_time() -> None:
+    """Each of 2,200 Jobs of 512 blocks took 1.2 ms: a few such plans kept all workers from other events."""
+    size, jobs = template_labelled({group_labels.GROUP_SIZE: "1"}), DEFAULT_LIMITS.job_blocks // 512
+    jobset = a_jobset(a_replicated_job("node", size, replicas=jobs, pods=512, label="main"))
+    live = [a_child_job(jobset, "node", index, size) for index in range(jobs)]
+    with cpu.at_most(CPU_SECONDS):
+        seen = observed(jobset, jobs=live)
+        resolved = resolve(seen)
+        assert not isinstance(resolved, NoOp)
+        assert resolved.failure is None
+        assert set(members_to_run(resolved.pod_sets, seen.members.jobs).values()) == {jobs}
+
+
 def test_pods_of_thousands_of_other_groups_are_planned_in_linear_time() -> None:
     """A user may create a PodGroup for each of a Job's pods, none of which is among the Job's groups."""
     names = [f"stray-{number}" for number in range(20_000)]

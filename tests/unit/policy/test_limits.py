@@ -42,6 +42,7 @@ STAGES = (
 GROUPS_OF_GROUPS = "workload: {groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
 PATH = "spec.replicatedJobs[0].template.spec.template.metadata.labels"
 PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
+IN_BLOCKS_OF_ONE = template_labelled({group_labels.GROUP_SIZE: "1"})
 
 
 def in_order(count: int) -> Object:
@@ -111,6 +112,13 @@ def test_the_startup_of_the_most_replicated_jobs_is_checked_quickly(
             (f"{PATH}[muster.dev/group-per]", 8, 7),
             id="four PodGroups of two templates each",
         ),
+        pytest.param(
+            a_jobset(a_replicated_job("node", IN_BLOCKS_OF_ONE, replicas=4, pods=3, label="main")),
+            Limits(job_blocks=11),
+            "job_blocks",
+            (f"{PATH}[muster.dev/group-size]", 12, 11),
+            id="four Jobs of three blocks each",
+        ),
     ],
 )
 def test_a_refusal_names_its_limit(
@@ -121,6 +129,12 @@ def test_a_refusal_names_its_limit(
     assert isinstance(gave_up, Plan)
     assert gave_up.reason == Reason.TOO_MANY_GROUPS
     assert mentions(gave_up.message, *facts, setting(name))
+
+
+def test_jobs_that_are_not_divided_have_no_blocks() -> None:
+    """A hundred thousand of them may share a PodGroup."""
+    jobset = a_jobset(a_replicated_job("node", replicas=100_000, label="main"))
+    assert under("workload: {}", jobset).failure is None
 
 
 def test_the_most_composite_groups() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from muster.policy import group_labels
+from muster.policy.group_labels import GroupLabels
 from muster.policy.limits import Limits, setting
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
@@ -53,13 +54,27 @@ def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | Non
                 most[name] = groups, f"{pod_set.path}.metadata.labels[{label}]"
     total = sum(groups for groups, _ in most.values())
     if total <= limits.pod_groups and members <= limits.pod_group_members:
-        return None
+        return _too_many_job_blocks(owner, limits)
     groups, where = max(most.values(), key=lambda entry: entry[0])
     if total > limits.pod_groups:
         counted = f"{groups} of {total}" if groups < total else str(total)
         return _too_many(f"{where}: makes {counted} PodGroups", limits.pod_groups, "pod_groups")
     shared = f"{where}: {len(owner.pod_sets)} pod templates share PodGroups, each counted for each template"
     return _too_many(f"{shared} {members}", limits.pod_group_members, "pod_group_members")
+
+
+def _too_many_job_blocks(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | None:
+    """TooManyGroups if Jobs that share the PodGroups of their blocks have too many blocks in all."""
+    counts = {
+        pod_set.path: pod_set.jobs * _blocks(pod_set, pod_set.labels)
+        for pod_set in owner.pod_sets
+        if pod_set.labels and not pod_set.labels.shape.per_job and _blocks(pod_set, pod_set.labels) > 1
+    }
+    total = sum(counts.values())
+    if total <= limits.job_blocks:
+        return None
+    label = f"{max(counts, key=counts.__getitem__)}.metadata.labels[{group_labels.GROUP_SIZE}]"
+    return _too_many(f"{label}: the Jobs have {total} blocks in all", limits.job_blocks, "job_blocks")
 
 
 def too_many_composites(where: str, composites: int, limits: Limits) -> GroupingFailure | None:
@@ -111,9 +126,13 @@ def _numbered(pod_set: PodSet) -> Iterator[tuple[str, str, int]]:
         yield labels.leader_group, group_labels.LEADER_GROUP_PER, pod_set.jobs
     jobs = pod_set.jobs if labels.shape.per_job else 1
     label = group_labels.GROUP_PER if labels.shape.per_job else group_labels.GROUP_SIZE
+    yield labels.group, label, jobs * _blocks(pod_set, labels)
+
+
+def _blocks(pod_set: PodSet, labels: GroupLabels) -> int:
+    """Return the blocks of each Job; one if it is not divided."""
     indexes = pod_set.parallelism if pod_set.completions is None else pod_set.completions
-    blocks = -(-indexes // labels.shape.size) if labels.shape.size and pod_set.indexed else 1
-    yield labels.group, label, jobs * max(1, blocks)
+    return max(1, -(-indexes // labels.shape.size)) if labels.shape.size and pod_set.indexed else 1
 
 
 def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFailure | None:
