@@ -106,6 +106,15 @@ def test_every_template_has_the_same_priority() -> None:
     assert zone["priorityClassName"] == zone["podGroupTemplates"][0]["priorityClassName"] == "high"
 
 
+def test_composites_that_somebody_added_to_musters_workload_are_not_made() -> None:
+    """Each event would try to create hundreds of them again."""
+    added = [a_gang("other", 2) | {"name": f"other-{number}"} for number in range(3)]
+    others = [ZONE | {"name": f"zone-{entry['name']}", "podGroupTemplates": [entry]} for entry in added]
+    given = observed(blocks(), workload=stored(ZONE, *others), sources=sources())
+    made = {action.target.name for action in plan(plan_pod_groups(given, NOW)).actions}
+    assert made == {"llama-zone-33333333", *(f"llama-main-33333333-{number}" for number in range(3))}
+
+
 def test_parents_are_made_before_children_and_named_by_them() -> None:
     """The CompositePodGroup first, with its counts; then a PodGroup for each block, the last one smaller."""
     actions = plan(plan_pod_groups(seen(), NOW)).actions

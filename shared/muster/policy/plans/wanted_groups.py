@@ -107,9 +107,14 @@ def existing_groups(members: LiveMembers) -> ExistingGroups:
 
 
 def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:
-    """Return a group's instances by suffix; {"": None} if only the user's own Workload has the group."""
+    """Return a group's instances by suffix; {"": None} if only the user's own Workload has the group.
+
+    Muster's Workload has no other groups, unless somebody added them: these have no instances.
+    """
     group = resolved.groups.get(name)
-    return {"": None} if group is None else group.instances
+    if group is not None:
+        return group.instances
+    return {} if resolved.own is None else {"": None}
 
 
 def _pod_groups_below(leaves: list[Group], copy: Group | None) -> tuple[tuple[Group, str], ...]:
