@@ -37,7 +37,7 @@ from muster.local.serving import WsgiServer
 from muster.objects.text import printable
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
 from muster.replay.recording.checkpoints import CheckpointWriter
-from muster.replay.recording.events import BODY_LIMIT, EventRecorder, sink_app
+from muster.replay.recording.events import SINK_LIMITS, EventRecorder, sink_app
 from muster.replay.recording.redaction import is_secret
 from muster.simulator.source import Source, SourceSpec, start_all
 
@@ -179,9 +179,7 @@ class HttpSink:
             reason = getattr(error, "strerror", None) or "is no name of a host"
             raise BadInput(f"--listen {host}:{self.port}: {reason}") from None
         try:
-            server = WsgiServer(
-                sink_app(recorder.receive), "sink", self.host, self.port, max_request_body_size=BODY_LIMIT
-            )
+            server = WsgiServer(sink_app(recorder.receive), "sink", self.host, self.port, SINK_LIMITS)
         except OSError as error:
             raise BadInput(f"--listen {host}:{self.port}: {os.strerror(error.errno or 0)}") from None
         try:

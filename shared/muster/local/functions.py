@@ -76,7 +76,7 @@ class InThreads:
                 steps.load_step(steps.step_file(_name(subscriber), own_steps)) for subscriber in functions
             ]
             served = ServedFunctions.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
-            server = WsgiServer(served.app, service, threads=settings.threads)
+            server = WsgiServer(served.app, service, settings=settings)
             self._stops.callback(server.stop)
             self.urls |= _urls(f"http://127.0.0.1:{server.port}", functions)
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from waitress import create_server
-from waitress.server import BaseWSGIServer, MultiSocketServer
+from muster.runtime.config import Settings
+from muster.runtime.waitress_server import LimitedServer
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 
+_FEW_THREADS = Settings(waiting=27)
+
+
 class WsgiServer:
-    """A server that listens from its creation until `stop`.
+    """A server that listens from its creation until `stop`, within the limits of a function.
 
     Args:
-        app: the WSGI app.
+        app: the WSGI app; it sees in its environment why a body was refused (`muster.runtime.bodies`).
         name: of the thread.
         host: address to listen on.
         port: 0 takes any free port.
-        options: waitress's adjustments.
+        settings: the limits.
 
     Attributes:
         port: the port it listens on.
@@ -32,16 +34,17 @@ class WsgiServer:
     """
 
     def __init__(
-        self, app: WSGIApplication, name: str, host: str = "127.0.0.1", port: int = 0, **options: Any
+        self,
+        app: WSGIApplication,
+        name: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        settings: Settings = _FEW_THREADS,
     ) -> None:
-        # Waitress logs a warning for every request that waits for a thread.
-        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         # The socket is bound here, since waitress does not close its socket if it cannot bind it.
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family)
-        self._server: BaseWSGIServer | MultiSocketServer = create_server(
-            app, sockets=[listener], ident="muster", **options
-        )
+        self._server = LimitedServer(app, settings, listener)
         self._stopping = threading.Event()
         self.port: int = listener.getsockname()[1]
         threading.Thread(target=self._serve, name=name, daemon=True).start()

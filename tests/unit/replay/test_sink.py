@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
 from muster.local.serving import WsgiServer
-from muster.replay.recording.events import BODY_LIMIT, sink_app
+from muster.replay.recording.events import SINK_LIMITS, sink_app
 from muster.simulator.broker import CloudEvent
+from tests.support import cpu
 
 EVENT = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/test", "ce-type": "dev.muster.sweep"}
 
@@ -39,7 +41,7 @@ def taker() -> _Taker:
 @pytest.fixture
 def port(taker: _Taker) -> Iterator[int]:
     """The port of the sink."""
-    served = WsgiServer(sink_app(taker), "sink", max_request_body_size=BODY_LIMIT)
+    served = WsgiServer(sink_app(taker), "sink", settings=SINK_LIMITS)
     yield served.port
     served.stop()
 
@@ -109,3 +111,34 @@ def test_when_nothing_is_recorded_any_more_the_event_may_come_again(port: int, t
     """503: a sender that does not want to lose it tries again."""
     taker.open = False
     assert ask(port, EVENT)[0] == 503
+
+
+def test_a_body_that_is_too_large_is_refused(port: int, taker: _Taker) -> None:
+    """413: a sender would send it again and again after 503."""
+    assert ask(port, EVENT, b"1" * (SINK_LIMITS.body_limit_bytes + 1))[0] == 413
+    assert taker.taken == []
+
+
+@pytest.mark.parametrize(
+    "request_line",
+    [
+        pytest.param(b"POST a://" + b"0" * 16_000, id="a long target"),
+        pytest.param(b"POST / HTTP/1.1\r\na: " + b" " * 16_000 + b"x\0", id="a field of blanks"),
+        pytest.param(b"POST / HTTP/1.1\r\na: " + b" " * 60_000, id="a head of 60 KB"),
+    ],
+)
+def test_no_head_stops_the_sink(port: int, request_line: bytes) -> None:
+    """The patterns of waitress took 14 s for 4,000 digits, and Ctrl-C had no effect meanwhile."""
+    with cpu.at_most(1), socket.create_connection(("127.0.0.1", port), timeout=10) as sender:
+        sender.sendall(request_line + b"\r\n\r\n")
+        assert sender.recv(100).startswith((b"HTTP/1.0 4", b"HTTP/1.1 4"))
+    assert ask(port, EVENT)[0] == 202
+
+
+def test_unfinished_requests_do_not_keep_out_events(port: int) -> None:
+    """Two hundred of them took all connections."""
+    with ExitStack() as senders:
+        for _ in range(200):
+            sender = senders.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
+            sender.sendall(b"POST / HTTP/1.1\r\nContent-Length: 10\r\n\r\n")
+        assert ask(port, EVENT)[0] == 202

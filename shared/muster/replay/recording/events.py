@@ -17,6 +17,7 @@ from muster.events.dead_letters import BROKER_EXTENSIONS
 from muster.objects.text import has_more_values
 from muster.replay.files import AppendedFile
 from muster.replay.recording.redaction import is_secret, redact_attribute, without_secrets
+from muster.runtime.bodies import REFUSAL, BodyRefusal
 from muster.runtime.config import Settings
 from muster.simulator.broker import CloudEvent, NotAnEventError
 
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
 SECRET, CONFIG_MAP, NOT_JSON = "about a Secret", "about a ConfigMap", "with data that is not JSON"
 """Why an event is not recorded; data that is not JSON cannot be redacted."""
 
-BODY_LIMIT = 8 * 1024 * 1024
-"""The most bytes of a request; the functions take half of it."""
+SINK_LIMITS = Settings(body_limit_bytes=8 * 1024 * 1024, waiting=27)
+"""The limits of the server of `sink_app`: bodies may have twice as many bytes as the functions take."""
+
+_STATUSES = {
+    BodyRefusal.TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    BodyRefusal.TOO_SLOW: HTTPStatus.REQUEST_TIMEOUT,
+}
+"""The answers to bodies that are not kept; 503 to the others."""
 
 MOST_VALUES = Settings.body_limit_values
 """The most JSON values of an event: the functions refuse more, and 8 MiB of `{"a":[]}` take 500 MiB."""
@@ -150,7 +157,7 @@ def sink_app(receive: Callable[[Mapping[str, str], bytes], bool]) -> WSGIApplica
     """Return a WSGI app that receives events.
 
     It answers 202 to a request that `receive` accepts, 503 to one that it does not, and 400 to one that is no
-    event.
+    event; 413, 408 or 503 where the server refused the body.
     """
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -170,6 +177,9 @@ def _answer(
 ) -> tuple[HTTPStatus, str]:
     if environ["REQUEST_METHOD"] != "POST":
         return HTTPStatus.METHOD_NOT_ALLOWED, "send events by POST"
+    refusal = environ.get(REFUSAL)
+    if refusal is not None:
+        return _STATUSES.get(refusal, HTTPStatus.SERVICE_UNAVAILABLE), f"the body was refused: {refusal}"
     try:
         accepted = receive(_headers(environ), environ["wsgi.input"].read())
     except NotAnEventError as error:
