@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.objects.memory import DataLimit
+from muster.objects.text import has_more_values
 from muster.replay.files import (
     BadFileError,
     are_json_lines,
@@ -22,10 +23,13 @@ from muster.replay.files import (
     read_bytes,
     yaml_documents,
 )
+from muster.runtime.config import Settings
 
 STRUCTURED = "application/cloudevents+json"
 MOST_EVENTS = 200_000
 """The most events of a file: 256 MiB of `{}` would be eighty million."""
+MOST_VALUES = Settings.body_limit_values
+"""The most JSON values of a body that is a string: the functions refuse more, and a file counts it as one."""
 EVENT_BYTES = 500
 """Bytes of an event beside its body."""
 _REQUEST_FIELDS = {"headers", "body"}
@@ -53,7 +57,7 @@ class RecordedRequest:
             return headers["ce-time"]
         try:
             event = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return ""
         time = event.get("time") if isinstance(event, dict) else None
         return time if isinstance(time, str) else ""
@@ -156,7 +160,12 @@ def _headers(location: str, headers: Any) -> dict[str, str]:
 def _body(location: str, body: Any) -> bytes:
     if body is None:
         return b""
-    return body.encode() if isinstance(body, str) else _to_json(f"{location}: body", body)
+    if not isinstance(body, str):
+        return _to_json(f"{location}: body", body)
+    encoded = body.encode()
+    if has_more_values(encoded, MOST_VALUES):
+        raise BadFileError(f"{location}: body", f"has more than {MOST_VALUES} JSON values")
+    return encoded
 
 
 def _to_json(location: str, value: Any) -> bytes:

@@ -18,10 +18,11 @@ from muster import steps
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, load_beside_muster, of_kind, step_files
 from muster.objects.resources import Resource, is_known
+from muster.objects.text import has_more_values
 from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.recorded_requests import MOST_VALUES, RecordedRequest
 from muster.replay.snapshots import Object, Objects, RecordedObjects
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
@@ -192,12 +193,15 @@ def event_of(request: RecordedRequest) -> CloudEvent:
     """Return a recorded event as a broker parses it.
 
     Raises:
-        BadFileError: the broker would refuse it.
+        BadFileError: the broker would refuse it, or its data, which may be Base64, has too many values.
     """
     try:
-        return CloudEvent.from_http(request.headers, request.body)
+        event = CloudEvent.from_http(request.headers, request.body)
     except NotAnEventError as error:
         raise BadFileError(request.location, str(error)) from None
+    if has_more_values(event.data, MOST_VALUES):
+        raise BadFileError(request.location, f"its data has more than {MOST_VALUES} JSON values")
+    return event
 
 
 def without_groups(snapshot: RecordedObjects) -> RecordedObjects:

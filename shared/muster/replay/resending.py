@@ -94,7 +94,7 @@ def outgoing(request: RecordedRequest, mode: ContentMode) -> OutgoingEvent:
         return OutgoingEvent(event, time, event.headers(), event.data)
     try:
         body = json.dumps(event.structured()).encode()
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadFileError(request.location, "its data is not JSON, contrary to its content type") from None
     return OutgoingEvent(event, time, {"Content-Type": STRUCTURED}, body)
 
