@@ -11,7 +11,7 @@ from muster.objects.memory import memory_of
 from muster.policy.limits import SNAPSHOT_BYTES
 from muster.replay.recording import checkpoint_items
 from muster.replay.recording.checkpoint_items import DENSE, MOST_VALUES, NO_ROOM, CheckpointItems
-from muster.replay.recording.redaction import LEFT_OUT, without_secrets
+from muster.replay.recording.redaction import LEFT_OUT, redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object
 from tests.support import cpu
 
@@ -85,11 +85,10 @@ def a_snapshot(text: Any) -> Object:
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The copies of runtimes that were parsed."""
     texts: list[str] = []
-    redact = checkpoint_items.redact_runtime_snapshot
 
     def noted(text: str) -> str:
         texts.append(text)
-        return redact(text)
+        return redact_runtime_snapshot(text)
 
     monkeypatch.setattr(checkpoint_items, "redact_runtime_snapshot", noted)
     return texts
