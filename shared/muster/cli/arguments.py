@@ -105,17 +105,21 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def stop_signals() -> Iterator[threading.Event]:
-    """Yield an Event that the first Ctrl-C or SIGTERM sets; the signals interrupt nothing within the block.
+def stop_signals(*others: threading.Event) -> Iterator[threading.Event]:
+    """Yield an Event that each Ctrl-C or SIGTERM sets; the signals interrupt nothing within the block.
 
     Enter it before any thread is started, since a thread inherits the signal mask of its creator.
+
+    Args:
+        others: Events that are set as well.
     """
     stop, leaving = threading.Event(), threading.Event()
 
     def wait() -> None:
         while not leaving.is_set():
             signal.sigwait(_STOP_SIGNALS)
-            stop.set()
+            for event in (stop, *others):
+                event.set()
 
     # A shell starts background jobs with SIGINT ignored, and sigwait never returns an ignored signal.
     handler = signal.signal(signal.SIGINT, signal.SIG_DFL)

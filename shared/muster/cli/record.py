@@ -116,25 +116,31 @@ def command(  # noqa: PLR0913 - one argument for each option
     """
     if format_suffix(file) not in {".jsonl", ".ndjson"}:
         raise BadInput(f"{file}: file name must end in .jsonl or .jsonl.gz")
-    with stop_signals() as stop, _write_errors(), ExitStack() as exits:
+    ended = threading.Event()
+    with stop_signals(ended) as stop, _write_errors(), ExitStack() as exits:
         connect = partial(_connect, exits, options, sources)
         origin: Origin = connect() if listen is None else HttpSink.at(listen, beyond=beyond)
         cluster = None if objects_file is None else connect()
-        recorder = EventRecorder(_open(exits, file, overwrite=overwrite), limit=count, full=stop.set)
+        recorder = EventRecorder(_open(exits, file, overwrite=overwrite), limit=count, full=ended.set)
         exits.callback(recorder.stop)
         checkpoints = None
         if cluster is not None and objects_file is not None:
             output = _open(exits, objects_file, overwrite=overwrite)
-            checkpoints = CheckpointWriter(output, cluster.client, cluster.specs, every, _objects_shown)
+            checkpoints = CheckpointWriter(
+                output, cluster.client, cluster.specs, every, _objects_shown, stop=stop
+            )
             checkpoints.write("start")
-        with origin.record(recorder) as description:
-            echo_line(f"recording {description}; Ctrl-C stops it", err=True)
-            duration = _wait(stop, seconds, recorder, checkpoints)
-        if checkpoints is not None:
+        duration = 0.0
+        if not ended.is_set():
+            with origin.record(recorder) as description:
+                echo_line(f"recording {description}; Ctrl-C stops it", err=True)
+                duration = _wait(ended, seconds, recorder, checkpoints)
+        if checkpoints is not None and not checkpoints.stopped:
+            stop.clear()  # a further signal ends the reading of this moment
             checkpoints.try_write("end")
     _report(file, recorder, duration)
     if checkpoints is not None:
-        echo_line(f"{objects_file}: moments {', '.join(checkpoints.names)}")
+        echo_line(f"{objects_file}: moments {', '.join(checkpoints.names) or 'none'}")
         for reason, number in sorted(checkpoints.left_out.items()):
             echo_line(f"  left out: {number} {reason}")
     if recorder.error is not None:
@@ -261,15 +267,15 @@ def _delete_if_empty(path: Path, _kind: object, error: BaseException | None, _tr
 
 
 def _wait(
-    stop: threading.Event,
+    ended: threading.Event,
     seconds: float | None,
     recorder: EventRecorder,
     checkpoints: CheckpointWriter | None,
 ) -> float:
-    """Write checkpoints until stopped or the time is over; return how many seconds it took."""
+    """Write checkpoints until ended or the time is over; return how many seconds it took."""
     began = monotonic()
     end = began + (inf if seconds is None else seconds)
-    while not stop.wait(min(TICK_SECONDS, max(0.0, end - monotonic()))) and monotonic() < end:
+    while not ended.wait(min(TICK_SECONDS, max(0.0, end - monotonic()))) and monotonic() < end:
         if checkpoints is not None:
             checkpoints.write_if_due(recorder.recorded.total())
         _show_count(recorder)
@@ -281,7 +287,7 @@ def _objects_shown() -> Iterator[Callable[[str], None]]:
     """Show the objects that are read for a checkpoint in place of the line with the count."""
     if sys.stderr.isatty():
         clear_line()
-    with step_shown("reading objects:") as show:
+    with step_shown("reading objects, Ctrl-C stops it:") as show:
         yield show
 
 

@@ -51,6 +51,18 @@ def with_metadata(path: str, answer: Any) -> Object:
     raise errors.Unavailable(f"{path}: the answer is no Kubernetes object")
 
 
+def mapping_of(path: str, answer: Any, field: str) -> dict[str, Any]:
+    """Return a field of an object that is a mapping.
+
+    Raises:
+        Unavailable: the answer has no such field; a proxy may answer anything.
+    """
+    mapping = answer.get(field) if isinstance(answer, dict) else None
+    if isinstance(mapping, dict):
+        return mapping
+    raise errors.Unavailable(f"{path}: the answer has no {field}")
+
+
 def items_of(path: str, answer: Object) -> tuple[list[Object], Object]:
     """Return the objects of a list, and its metadata.
 

@@ -155,7 +155,7 @@ def _with_answer(event: CloudEvent, answer: Answer) -> SentEvent:
 
 def _reason(body: bytes) -> str:
     """Return reason and message of an error answer of a function, else the first line of the body."""
-    with suppress(ValueError, TypeError, KeyError):
+    with suppress(ValueError, TypeError, KeyError, RecursionError):
         answer = json.loads(body)
         return " ".join(f"{answer['reason']}: {answer['message']}".split())
     return next(iter(body.decode(errors="replace").splitlines()), "")

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from click.testing import Result
 
+from muster.cluster.client import Client
 from muster.cluster.kubeconfig import MOST_BYTES, MOST_DATA
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
@@ -323,3 +324,29 @@ class TestKubeconfigVariable:
         monkeypatch.delenv("KUBECONFIG", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
         assert_names(one_line(muster("status"), 2), str(tmp_path / ".kube" / "config"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({"a": 1}, id="another object"),
+        pytest.param([1], id="a list"),
+        pytest.param({"spec": ["schedulingGroup"]}, id="a spec that is a list"),
+        pytest.param(None, id="null"),
+    ],
+)
+def test_a_dry_run_that_something_else_answers_is_reported(
+    muster: Muster, server: str, monkeypatch: pytest.MonkeyPatch, wording: Wording, answer: Any
+) -> None:
+    """A proxy may answer 201 to anything; it is no bug of the command."""
+    raw = Client.raw
+
+    def proxied(client: Client, method: str, path: str, **options: Any) -> tuple[int, Any]:
+        return (201, answer) if method == "POST" else raw(client, method, path, **options)
+
+    monkeypatch.setattr(Client, "raw", proxied)
+    result = muster("check", "--before", "--kubeconfig", server)
+    assert result.exit_code == 1, result.output
+    (line,) = result.stderr.splitlines()
+    assert_names(line, "POST /api/v1/namespaces/team-a/pods", "spec")
+    wording(line.replace(line.split()[1], "URL:"))

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
+
+import pytest
 
 from muster.cluster.client import Client
+from muster.cluster.errors import Unavailable
 from muster.files import EVENTING
 from muster.kustomize import load
 from muster.objects import yaml_files
@@ -101,3 +105,25 @@ def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     asked = [request.body["spec"] for request in script.requests[:2]]
     assert [review["groups"] for review in asked] == [["system:serviceaccounts:team-a"]] * 2
     assert not any("user" in review for review in asked)
+
+
+@pytest.mark.parametrize(
+    ("folder", "part", "status", "answer", "names"),
+    [
+        pytest.param("rbac", "dead-letter", 201, {"a": 1}, ["subjectaccessreviews", "status"], id="a review"),
+        pytest.param("rbac", "dead-letter", 201, [1], ["subjectaccessreviews", "status"], id="a list"),
+        pytest.param("admission", "muster", 200, {"metadata": {}}, ["admission", "spec"], id="a policy"),
+        pytest.param(
+            "triggers", "", 200, {"metadata": {}, "status": [1]}, ["triggers", "status"], id="a trigger"
+        ),
+    ],
+)
+def test_objects_that_something_else_answers_are_reported(
+    wording: Wording, folder: str, part: str, status: int, answer: Any, names: list[str]
+) -> None:
+    """A proxy may answer anything; it is no bug of the command."""
+    objects = [manifest for manifest in load(EVENTING / folder) if part in manifest["metadata"]["name"]]
+    with serving(ScriptedResponse(status, answer)) as script, pytest.raises(Unavailable) as caught:
+        findings(check_installation(Client.for_server(script.url), objects, YEARS_LATER))
+    assert_names(caught.value.message, *names)
+    wording(caught.value.message)

@@ -6,8 +6,9 @@ import re
 import socket
 import stat
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -258,4 +259,61 @@ def test_the_objects_that_are_read_are_shown(
     )
     options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(tmp_path / "o.yaml")]
     muster("record", str(tmp_path / "e.jsonl"), *options, "--for", "0.2")
-    assert steps.count("reading objects: Pod") == 2
+    assert steps.count("reading objects, Ctrl-C stops it: Pod") == 2
+
+
+class _Signals:
+    """Stands for the signals of a terminal, which would end the process of the tests."""
+
+    def __init__(self) -> None:
+        self._events: tuple[threading.Event, ...] = ()
+
+    def __call__(self, *others: threading.Event) -> AbstractContextManager[threading.Event]:
+        """Be `stop_signals`."""
+        self._events = (threading.Event(), *others)
+        return nullcontext(self._events[0])
+
+    def send(self) -> None:
+        """Press Ctrl-C."""
+        for event in self._events:
+            event.set()
+
+
+@pytest.mark.parametrize(
+    ("when", "moments"),
+    [
+        pytest.param([1], [], id="while the first moment is read"),
+        pytest.param([0], ["start", "end"], id="while events are recorded"),
+        pytest.param([0, 2], ["start"], id="and again while the last moment is read"),
+    ],
+)
+def test_a_signal_ends_the_reading_of_a_moment(
+    muster: Muster,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    server: str,
+    wording: Wording,
+    when: list[int],
+    moments: list[str],
+) -> None:
+    """Moments that were read to their end are kept; 0 is between two moments."""
+    signals, read = _Signals(), list[str]()
+
+    def show(step: str) -> None:
+        if step == "Pod":
+            read.append(step)
+            if len(read) in when:
+                signals.send()
+
+    monkeypatch.setattr(record, "stop_signals", signals)
+    monkeypatch.setattr(record, "step_shown", lambda _text: nullcontext(show))
+    monkeypatch.setattr(record, "_show_count", lambda _recorder: signals.send())
+    objects = tmp_path / "objects.yaml"
+    options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(objects)]
+    result = muster("record", str(tmp_path / "e.jsonl"), *options)
+    assert result.exit_code == 0, result.output
+    assert [moment["moment"] for moment in yaml_files.load_all(objects.read_text())] == moments
+    _, *lines = without_folder(result.stdout, tmp_path).splitlines()
+    assert_names(lines[0], *moments)
+    for line in lines:
+        wording(line)

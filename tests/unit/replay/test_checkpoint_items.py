@@ -8,9 +8,10 @@ import pytest
 
 from muster.objects import yaml_files
 from muster.objects.memory import memory_of
+from muster.policy.limits import SNAPSHOT_BYTES
 from muster.replay.recording import checkpoint_items
 from muster.replay.recording.checkpoint_items import DENSE, MOST_VALUES, NO_ROOM, CheckpointItems
-from muster.replay.recording.redaction import without_secrets
+from muster.replay.recording.redaction import LEFT_OUT, redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object
 from tests.support import cpu
 
@@ -73,3 +74,62 @@ def test_managed_fields_and_what_is_left_out_take_no_room(monkeypatch: pytest.Mo
     pod["metadata"]["managedFields"] = [{"manager": "b" * 10_000}]
     (text,) = CheckpointItems().yaml_of(pod)
     assert len(text) < 200
+
+
+def a_snapshot(text: Any) -> Object:
+    """A ConfigMap with the Trainer's copy of a runtime."""
+    return {"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "team"}, "data": {"runtime": text}}
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The copies of runtimes that were parsed."""
+    texts: list[str] = []
+
+    def noted(text: str) -> str:
+        texts.append(text)
+        return redact_runtime_snapshot(text)
+
+    monkeypatch.setattr(checkpoint_items, "redact_runtime_snapshot", noted)
+    return texts
+
+
+def test_a_copy_of_a_runtime_without_room_is_not_parsed(
+    monkeypatch: pytest.MonkeyPatch, parsed: list[str]
+) -> None:
+    """It takes a quarter of a second, and there may be thousands; the rest is counted."""
+    text = '{"a": "%s"}' % ("b" * 10_000)
+    monkeypatch.setattr(checkpoint_items, "CHECKPOINT_BYTES", 45_000)
+    items = CheckpointItems()
+    written = [len(items.yaml_of_snapshot(a_snapshot(text))) for _ in range(6)]
+    assert written == [1, 1, 1, 0, 0, 0]
+    assert len(parsed) == 3
+    assert dict(items.left_out) == {NO_ROOM: 3}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" + "{}," * MOST_VALUES + "{}]", id="JSON"),
+        pytest.param("- 1\n" * (MOST_VALUES + 1), id="YAML"),
+    ],
+)
+def test_a_copy_of_a_runtime_of_too_many_values_is_not_parsed(parsed: list[str], text: str) -> None:
+    """Its YAML is one text, but its values are parsed as those of any other object."""
+    items = CheckpointItems()
+    assert items.yaml_of_snapshot(a_snapshot(text)) == []
+    assert parsed == []
+    assert dict(items.left_out) == {DENSE: 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" + "{}," * SNAPSHOT_BYTES + "{}]", id="too long"),
+        pytest.param(5, id="no text"),
+    ],
+)
+def test_a_copy_of_a_runtime_that_nobody_reads_is_written_without_its_text(text: Any) -> None:
+    """Its ConfigMap exists for the steps."""
+    (written,) = CheckpointItems().yaml_of_snapshot(a_snapshot(text))
+    assert yaml_files.load(written) == [a_snapshot(LEFT_OUT)]

@@ -20,7 +20,7 @@ from muster.objects import yaml_files
 from muster.objects.resources import Resource
 from muster.replay.files import AppendedFile
 from muster.replay.recording.checkpoint_items import DENSE
-from muster.replay.recording.checkpoints import CheckpointWriter
+from muster.replay.recording.checkpoints import STOPPED, CheckpointWriter
 from muster.replay.snapshots import Object, read_snapshots
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.source import SourceSpec
@@ -165,13 +165,44 @@ def test_a_list_that_expires_is_read_again(
 def test_the_kinds_are_shown_while_they_are_read(
     moments: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the number of their objects each second."""
+    """With the number of their objects each second, then that of requests for what belongs to them."""
     monkeypatch.setattr("muster.replay.recording.checkpoints.SHOWN_SECONDS", 0.0)
     steps: list[str] = []
     monkeypatch.setattr(moments, "_shown", lambda: nullcontext(steps.append))
     moments.write("start")
     kinds = {kind.resource.kind for spec in SPECS for kind in spec.kinds}
-    assert set(steps) == {*kinds, "Pod 1", "TrainJob 1", "ClusterTrainingRuntime 1", "what belongs to them"}
+    related = ["what belongs to them", *(f"what belongs to them {number}" for number in range(1, 5))]
+    assert set(steps) == {*kinds, "Pod 1", "TrainJob 1", "ClusterTrainingRuntime 1", *related}
+
+
+@pytest.mark.parametrize("last", ["Pod", "TrainJob 1", "what belongs to them", "what belongs to them 3"])
+def test_a_moment_ends_where_the_recording_is_stopped(
+    moments: CheckpointWriter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, last: str
+) -> None:
+    """After one more request at most; nothing of it is written, and the moments before it stay."""
+    monkeypatch.setattr("muster.replay.recording.checkpoints.SHOWN_SECONDS", 0.0)
+    moments.write("start")
+    before = (tmp_path / "objects.yaml").read_bytes()
+    later: list[str] = []
+    receive = Client.receive
+
+    def counted(client: Client, method: str, path: str, *arguments: Any, **options: Any) -> Any:
+        if moments._stop.is_set():
+            later.append(path)
+        return receive(client, method, path, *arguments, **options)
+
+    def show(step: str) -> None:
+        if step == last:
+            moments._stop.set()
+
+    monkeypatch.setattr(Client, "receive", counted)
+    monkeypatch.setattr(moments, "_shown", lambda: nullcontext(show))
+    assert not moments.stopped
+    moments.write("end")
+    assert moments.stopped
+    assert (moments.names, dict(moments.left_out)) == (["start"], {STOPPED: 1})
+    assert (tmp_path / "objects.yaml").read_bytes() == before
+    assert len(later) <= 1
 
 
 def test_left_out_objects_are_counted_in_each_moment_anew(

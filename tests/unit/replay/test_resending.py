@@ -119,6 +119,11 @@ def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
             {"status": 400, "reason": "an event needs an id"},
             id="refused with a body of another server",
         ),
+        pytest.param(
+            Answer(500, {}, b"[" * 200_000),
+            {"status": 500, "reason": "[" * 200_000},
+            id="refused with JSON that is nested too deeply",
+        ),
         pytest.param(Answer(500), {"status": 500}, id="refused without a body"),
         pytest.param(None, {"status": 0, "reason": "connection refused"}, id="connection refused"),
     ],

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, NamedTuple
 
+from muster.cluster.answers import mapping_of
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Object
@@ -77,7 +78,7 @@ def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
             about,
             "is not installed: kubectl apply -k eventing/admission, before any Job with a group label",
         )
-    if not _is_as_written(live["spec"], manifest["spec"]):
+    if not _is_as_written(live, manifest["spec"]):
         return Finding(
             Level.WARN,
             about,
@@ -87,11 +88,13 @@ def _policy(client: Client, resource: Resource, manifest: Manifest) -> Finding:
 
 
 def _live(client: Client, resource: Resource, manifest: Manifest) -> dict[str, Any] | None:
-    """Return the installed policy or binding; None if there is none, or if its kind is not served."""
+    """Return the spec of the installed policy or binding; None without one, or if its kind is not served."""
+    name = manifest["metadata"]["name"]
     try:
-        return client.get(resource, manifest["metadata"]["name"])
+        live = client.get(resource, name)
     except ApiGone:
         return None
+    return live and mapping_of(resource.path(name), live, "spec")
 
 
 def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[Finding]:
@@ -105,7 +108,7 @@ def _account_policies(client: Client, objects: Sequence[Manifest]) -> Iterator[F
             live = _live(client, resource, manifest)
             if live is None:
                 missing.add(manifest["metadata"]["name"])
-            elif not _is_as_written(live["spec"], manifest["spec"]):
+            elif not _is_as_written(live, manifest["spec"]):
                 changed.add(manifest["metadata"]["name"])
     if missing:
         message = (
@@ -148,8 +151,12 @@ def _reason_not_ready(client: Client, manifest: Manifest) -> str:
         return f"{manifest['apiVersion']} is not served"
     if live is None:
         return "is not installed"
-    conditions = (live.get("status") or {}).get("conditions") or []
-    ready: dict[str, str] = next((entry for entry in conditions if entry.get("type") == "Ready"), {})
+    path = resource.path(metadata["name"], metadata["namespace"])
+    conditions = mapping_of(path, live, "status").get("conditions") if live.get("status") else None
+    entries = conditions if isinstance(conditions, list) else []
+    ready: dict[str, str] = next(
+        (entry for entry in entries if isinstance(entry, dict) and entry.get("type") == "Ready"), {}
+    )
     if ready.get("status") == "True":
         return ""
     message = ready.get("message") or ready.get("reason") or "no condition Ready yet"
@@ -265,7 +272,7 @@ def _allowed(client: Client, subject: dict[str, str], grant: _Grant) -> bool:
         raise _ReviewForbiddenError(
             f"could not be checked: {status}; you need the right to `create` `subjectaccessreviews`"
         )
-    return bool(answer["status"].get("allowed"))
+    return bool(mapping_of(f"POST {_REVIEWS}", answer, "status").get("allowed"))
 
 
 def _identity(subject: dict[str, str]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from muster.cluster.answers import mapping_of
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
 from muster.cluster.interface import Object, RawCluster
@@ -181,10 +182,10 @@ def _stored_groups(client: Client) -> Finding:
 def _scheduling_group_field(client: Client, namespace: str) -> Finding:
     about = "pod.spec.schedulingGroup"
     spec = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "muster-check"}}
-    pod, error = _dry_run(client, PODS, namespace, spec)
+    stored, error = _dry_run(client, PODS, namespace, spec)
     if error:
         return Finding(Level.WARN, about, error)
-    if "schedulingGroup" in pod["spec"]:
+    if "schedulingGroup" in stored:
         return Finding(
             Level.OK,
             about,
@@ -214,10 +215,10 @@ def _workload_with_job(client: Client, namespace: str) -> Finding:
         "scheduling": {"schedulingPolicy": {"gang": {}}},
         "template": {"spec": _POD_SPEC},
     }
-    job, error = _dry_run(client, JOBS, namespace, spec)
+    stored, error = _dry_run(client, JOBS, namespace, spec)
     if error:
         return Finding(Level.WARN, about, error)
-    if "scheduling" in job["spec"]:
+    if "scheduling" in stored:
         return Finding(
             Level.OK,
             about,
@@ -263,15 +264,20 @@ def _job_kind(client: Client, resource: Resource, name: str, source: str) -> Fin
 
 
 def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> tuple[dict[str, Any], str]:
-    """Return the object as the API server would store it, and why it refused; exactly one is empty."""
+    """Return the spec as the API server would store it, and why it refused; exactly one is empty.
+
+    Raises:
+        Unavailable: the answer is another object, or none; a proxy may answer anything.
+    """
     body = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": "muster-check", "namespace": namespace},
         "spec": spec,
     }
-    status, answer = client.raw("POST", resource.path("", namespace), query={"dryRun": "All"}, body=body)
+    path = resource.path("", namespace)
+    status, answer = client.raw("POST", path, query={"dryRun": "All"}, body=body)
     if status == _CREATED:
-        return answer, ""
+        return mapping_of(f"POST {path}", answer, "spec"), ""
     message = answer.get("message", "") if isinstance(answer, dict) else str(answer)
     return {}, f"could not be checked by a dry run in namespace {namespace}: {status} {message}"

@@ -9,8 +9,10 @@ import yaml
 
 from muster.objects import yaml_files
 from muster.objects.memory import MOST_MEMORY, memory_of
+from muster.objects.text import has_more_values
+from muster.policy.limits import SNAPSHOT_BYTES
 from muster.replay.files import TEXT_BYTES
-from muster.replay.recording.redaction import without_secrets
+from muster.replay.recording.redaction import redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object
 
 MOST_VALUES = 20_000
@@ -62,6 +64,28 @@ class CheckpointItems:
         self.left_out[NO_ROOM] += 1
         return []
 
+    def yaml_of_snapshot(self, config_map: Object) -> list[bytes]:
+        """Return the YAML of a ConfigMap with the Trainer's copy of a runtime; nothing if it is left out.
+
+        The copy is parsed, which takes a second for a megabyte, only if there is room for it as it is stored.
+        """
+        text = (config_map.get("data") or {}).get("runtime", "")
+        namespace = config_map["metadata"].get("namespace", "")
+        is_parsed = isinstance(text, str) and len(text) <= SNAPSHOT_BYTES
+        if is_parsed and (reason := self._obstacle(namespace, text)):
+            self.left_out[reason] += 1
+            return []
+        return self.yaml_of(with_data(config_map, {"runtime": redact_runtime_snapshot(text)}))
+
+    def _obstacle(self, namespace: str, text: str) -> str:
+        """Return why a text of a namespace is not parsed; "" if nothing is in the way."""
+        encoded = text.encode(errors="replace")
+        # In a list of YAML each value may have a line of its own, without any of JSON's characters.
+        if has_more_values(encoded, MOST_VALUES) or encoded.count(b"\n") > MOST_VALUES:
+            return DENSE
+        part = max(memory_of(text) / CHECKPOINT_MEMORY, len(encoded) / CHECKPOINT_BYTES)
+        return "" if self._has_room(namespace, part) else NO_ROOM
+
     def _has_room(self, namespace: str, part: float) -> bool:
         """Whether there is room for a part of the checkpoint; objects without a namespace may take all."""
         most = ONE_NAMESPACE if namespace else 1.0
@@ -72,6 +96,12 @@ def as_yaml(value: Any) -> str:
     """Return the YAML of JSON data."""
     text: str = yaml.dump(value, Dumper=yaml_files.SafeDumper, sort_keys=False, width=110)
     return text
+
+
+def with_data(config_map: Object, data: dict[str, str]) -> Object:
+    """Return a ConfigMap with other data."""
+    fields = {name: value for name, value in config_map.items() if name != "binaryData"}
+    return {**fields, "data": data}
 
 
 def _count(value: Any, most: int) -> int:
