@@ -22,6 +22,11 @@ class BadSettingError(Exception):
     """An environment variable has a value that cannot be used."""
 
 
+SPARE_THREADS = 32
+"""Threads for requests that are parsed, refused, or no events. Where all others belong to events that wait,
+those of a namespace without any would be refused before anybody knows of which they are."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The settings of a function: variables `MUSTER_<NAME>`, and `KUBECONFIG` for `kubeconfig`.
@@ -99,8 +104,8 @@ class Settings:
 
     @property
     def threads(self) -> int:
-        """Threads of the server: for events in work, and for those that wait."""
-        return self.workers + 1 + self.waiting
+        """Threads of the server: for events in work, those that wait, and SPARE_THREADS."""
+        return self.workers + 1 + self.waiting + SPARE_THREADS
 
     @property
     def queue_limit(self) -> int:

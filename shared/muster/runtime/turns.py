@@ -9,12 +9,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
 from threading import Event, Lock
 
 from muster.policy.limits import DEFAULT_LIMITS
-from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.list_memory import SharedListMemory
+from muster.runtime.parsing_order import SmallestFirst
 
 
 class NamespaceBusyError(Exception):
@@ -33,6 +32,16 @@ HALF_LIFE_SECONDS = 2.8
 DELAY = 20.0
 """The seconds for which an event waits longer for each second that its namespace used beyond FREE_USE. Few
 lets namespaces with slow writes delay others for longer than their deadline."""
+
+USUAL_CPU_SECONDS = 0.03
+"""The CPU that an event may take without being costly; most take 0.01 s."""
+
+COSTLY_SECONDS = 0.1
+"""The CPU beyond that, of its recent events together, that makes a namespace costly."""
+
+MOST_COSTLY = 2
+"""The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
+threads from running for up to 50 ms: with five at once neither probes nor other events are answered."""
 
 PLACES_FOR_EACH_FREE = 3
 """How many places to wait a namespace may take for each that is free: one alone gets three quarters."""
@@ -75,6 +84,7 @@ class Turn:
         name: that kind and name.
         since: since when the event waits, or works once it has begun.
         begun: set while the event may work.
+        cpu: the CPU seconds that it has taken, as far as they are not counted for its namespace.
     """
 
     def __init__(self, turns: Turns, namespace: str, name: str, since: float) -> None:
@@ -83,6 +93,16 @@ class Turn:
         self.name = name
         self.since = since
         self.begun = Event()
+        self.cpu = 0.0
+        self._cpu_since = 0.0
+
+    def resume(self) -> None:
+        """Count the CPU of this thread from now on."""
+        self._cpu_since = self._turns.cpu_clock()
+
+    def suspend(self) -> None:
+        """Count no more CPU."""
+        self.cpu += self._turns.cpu_clock() - self._cpu_since
 
     def pause(self, seconds: float) -> bool:
         """Let others work and wait for the turn again, at most so many seconds; False if it was lost."""
@@ -142,7 +162,8 @@ class Turns:
     A worker that is free goes to the namespace whose oldest event has waited longest. If events of a
     namespace held workers for more than FREE_USE lately, its events wait as if they had come later, DELAY
     seconds for each second of it: an event whose write the API server answers slowly keeps its worker for
-    seconds, and events of several such namespaces would keep all.
+    seconds, and events of several such namespaces would keep all. Of namespaces whose events took much CPU
+    lately, by their number or the size of their objects, MOST_COSTLY are in work at once.
 
     The events of one namespace may take all workers; one more works for the others. If that one is taken too,
     an event that has worked for a while pauses for namespaces that have less in work and used less; as many
@@ -156,16 +177,25 @@ class Turns:
         workers: the most events of one namespace in work.
         waiting: the most events that wait.
         clock: returns the time in seconds.
+        cpu_clock: returns the CPU seconds of the calling thread.
     """
 
-    def __init__(self, workers: int, waiting: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        workers: int,
+        waiting: int,
+        clock: Callable[[], float] = time.monotonic,
+        cpu_clock: Callable[[], float] = time.thread_time,
+    ) -> None:
         self._workers = workers
         self._free_use = FREE_USE * workers * HALF_LIFE_SECONDS / math.log(2)
         self._places = waiting
         self._fewest_places = max(1, waiting // 40)  # of a namespace, also while none is free
         self._places_of_object = max(1, waiting * 3 // 16)
         self._clock = clock
+        self.cpu_clock = cpu_clock
         self._use = RecentUse()
+        self._cpu_beyond_usual = RecentUse()
         self._lock = Lock()
         self._paused = 0
         self._in_work: dict[str, set[Turn]] = {}
@@ -186,9 +216,11 @@ class Turns:
         turn = self.join(namespace, name)
         if not turn.begun.wait(seconds) and self.leave(turn):
             raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
+        turn.resume()
         try:
             yield turn
         finally:
+            turn.suspend()
             self.end(turn)
 
     def join(self, namespace: str, name: str = "") -> Turn:
@@ -240,12 +272,15 @@ class Turns:
             if self._paused >= self._workers or not self._should_pause(turn.namespace):
                 return True
             self._paused += 1
+            turn.suspend()
             self._stop(turn)
             self._waiting.setdefault(turn.namespace, _Queue()).add_first(turn)
             self._begin_next(besides=turn.namespace)
+            self._begin_next()
         held = turn.begun.wait(seconds) or not self.leave(turn)
         with self._lock:
             self._paused -= 1
+        turn.resume()
         return held
 
     def _should_pause(self, namespace: str) -> bool:
@@ -259,10 +294,20 @@ class Turns:
     def _events_in_work(self, namespace: str) -> int:
         return len(self._in_work.get(namespace, ()))
 
+    def _is_costly(self, namespace: str, now: float) -> bool:
+        return self._cpu_beyond_usual.of(namespace, now) > COSTLY_SECONDS
+
+    def _costly_in_work(self, now: float) -> int:
+        return sum(len(turns) for name, turns in self._in_work.items() if self._is_costly(name, now))
+
     def _stop(self, turn: Turn) -> None:
         """Take the worker of an event, which waits from now on if it does not end."""
         now = self._clock()
         self._use.add(turn.namespace, now - turn.since, now)
+        beyond_usual = turn.cpu - USUAL_CPU_SECONDS
+        if beyond_usual > 0:
+            self._cpu_beyond_usual.add(turn.namespace, beyond_usual, now)
+            turn.cpu = USUAL_CPU_SECONDS
         turn.begun.clear()
         turn.since = now
         in_work = self._in_work[turn.namespace]
@@ -274,7 +319,12 @@ class Turns:
         """Let events begin while a worker is free, of any namespace besides one."""
         now = self._clock()
         while sum(map(len, self._in_work.values())) <= self._workers:
-            ready = [name for name in self._waiting if self._events_in_work(name) < self._workers]
+            free = self._workers if self._costly_in_work(now) < MOST_COSTLY else 0
+            ready = (
+                name
+                for name in self._waiting
+                if self._events_in_work(name) < (free if self._is_costly(name, now) else self._workers)
+            )
             namespace = min(
                 (name for name in ready if name != besides), key=partial(self._due, now=now), default=None
             )
@@ -298,82 +348,6 @@ class Turns:
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:
             del self._waiting[namespace]
-
-
-BYTES_A_SECOND = 4096
-"""The size for which a body waits as if it had come a second later. Events of pods have 4 to 10 KB."""
-
-LONGEST_WAITING_EVERY = 4
-"""Of so many turns one is that of the body that has waited longest: else many small ones keep out large ones
-for longer than their deadline."""
-
-
-class SmallestFirst:
-    """Lets one body be parsed at a time, small ones before large ones; safe to use from several threads.
-
-    Parsing takes many times the memory of a body, and a time that its sender chooses by its size. However
-    many large ones come, they delay events of the usual size by two of them. Every fourth turn is that of the
-    body that has waited longest.
-
-    Args:
-        clock: returns the time in seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._lock = Lock()
-        self._parsing = False
-        self._number = count()
-        self._turns = 0
-        self._waiting: list[tuple[float, int, Event]] = []
-
-    @contextmanager
-    def turn(self, size: int, seconds: float) -> Iterator[None]:
-        """Wait for the turn of a body, and hold it.
-
-        Args:
-            size: the bytes of the body.
-            seconds: the longest wait.
-
-        Raises:
-            DeadlineExceeded: there was no turn in time.
-        """
-        entry = (self._clock() + size / BYTES_A_SECOND, next(self._number), Event())
-        with self._lock:
-            heapq.heappush(self._waiting, entry)
-            if not self._parsing:
-                self._begin_next()
-        if not entry[-1].wait(seconds):
-            self._withdraw(entry, seconds)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._begin_next()
-
-    def _withdraw(self, entry: tuple[float, int, Event], seconds: float) -> None:
-        """Take a body out of the queue, unless its turn has come after all."""
-        with self._lock:
-            if entry[-1].is_set():
-                return
-            self._remove(entry)
-        raise DeadlineExceeded(f"the event waited {seconds:.1f} s to be parsed")
-
-    def _begin_next(self) -> None:
-        self._parsing = bool(self._waiting)
-        if not self._parsing:
-            return
-        self._turns += 1
-        if self._turns % LONGEST_WAITING_EVERY:
-            heapq.heappop(self._waiting)[-1].set()
-        else:
-            oldest = min(self._waiting, key=lambda entry: entry[1])
-            self._remove(oldest)
-            oldest[-1].set()
-
-    def _remove(self, entry: tuple[float, int, Event]) -> None:
-        self._waiting.remove(entry)
-        heapq.heapify(self._waiting)
 
 
 class Workers:

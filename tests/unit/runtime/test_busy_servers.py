@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from muster.runtime import responses
+from muster.runtime import config, responses
 from muster.runtime.func_server import LimitedConnection
 from muster.runtime.outcome import Outcome
 from muster.runtime.responses import HttpAnswer
@@ -91,6 +91,7 @@ Start = Callable[..., Busy]
 @pytest.fixture(params=SERVERS)
 def start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """A function that serves, behind one of both servers, events that stay in work."""
+    monkeypatch.setattr(config, "SPARE_THREADS", 0)
     finish = threading.Event()
     with ExitStack() as servers, ExitStack() as clients:
         servers.callback(finish.set)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count, cycle
 
@@ -12,7 +13,9 @@ import pytest
 
 from muster.runtime.turns import (
     HALF_LIFE_SECONDS,
+    MOST_COSTLY,
     MOST_NAMESPACES,
+    USUAL_CPU_SECONDS,
     NamespaceBusyError,
     RecentUse,
     Turn,
@@ -171,6 +174,65 @@ def test_no_event_pauses_for_a_namespace_that_used_more() -> None:
     now[0] += 0.25
     assert turns.pause(quiet, 0)
     assert not waiting.begun.is_set()
+
+
+class Costly:
+    """Turns of four workers in which events of some namespaces take CPU.
+
+    Args:
+        seconds: of each of their events.
+        events: of each namespace.
+    """
+
+    def __init__(self, seconds: float, events: int = 1) -> None:
+        self._cpu = 0.0
+        self.turns = Turns(workers=4, waiting=155, clock=lambda: 0.0, cpu_clock=lambda: self._cpu)
+        for number in range(10 * events):
+            with self.turns.turn(f"dense-{number % 10}", 0):
+                self._cpu += seconds
+
+    def in_work(self) -> int:
+        """Return how many of their events are in work if each of them has two, and `quiet` four."""
+        waiting = [self.turns.join(f"dense-{number % 10}") for number in range(20)]
+        quiet = [self.turns.join("quiet") for _ in range(4)]
+        assert sum(turn.begun.is_set() for turn in [*waiting, *quiet]) == 5
+        return sum(turn.begun.is_set() for turn in waiting)
+
+
+def test_two_events_of_costly_namespaces_are_in_work() -> None:
+    """Five that parse megabytes each kept probes and other namespaces waiting for seconds."""
+    assert Costly(0.2).in_work() == MOST_COSTLY
+
+
+def test_usual_events_are_not_costly() -> None:
+    """However many there are."""
+    assert Costly(USUAL_CPU_SECONDS, events=20).in_work() == 5
+
+
+def test_the_cpu_of_an_event_counts_across_its_pauses() -> None:
+    """Ten parts of 0.02 seconds each are as costly as 0.2 seconds at once."""
+    cpu = 0.0
+    turns = Turns(workers=1, waiting=8, clock=lambda: 0.0, cpu_clock=lambda: cpu)
+    with turns.turn("dense", 0) as turn, ThreadPoolExecutor(1) as pool:
+        for number in range(10):
+            cpu += 0.02
+            others = [turns.join(f"other-{number}"), turns.join(f"another-{number}")]
+            held = pool.submit(turn.pause, 5)
+            for other in others:
+                assert other.begun.wait(5)
+            for other in others:
+                turns.end(other)
+            assert held.result()
+    assert turns._is_costly("dense", 0.0)
+
+
+def test_an_event_goes_on_after_a_pause_in_which_no_other_began() -> None:
+    """Those that wait are costly, and as many of them as may are in work."""
+    turns = Costly(0.2).turns
+    for number in range(MOST_COSTLY + 1):
+        turns.join(f"dense-{number}")
+    with turns.turn("quiet", 0) as quiet:
+        assert quiet.pause(0)
 
 
 def test_use_is_forgotten() -> None:

@@ -17,12 +17,9 @@ from muster.cluster import execute
 from muster.objects.meta import ObjectRef
 from muster.policy.limits import Limits, setting
 from muster.policy.model import Plan
+from muster.runtime.parsing_order import SmallestFirst
 from muster.runtime.responses import HttpAnswer
-from muster.runtime.turns import (
-    NamespaceBusyError,
-    SmallestFirst,
-    Turns,
-)
+from muster.runtime.turns import NamespaceBusyError, Turns
 from tests.support.messages import mentions
 from tests.unit.runtime.fakes import BODY, DONE, OWNER, FakeCluster, a_handler, a_step, an_event
 
