@@ -11,7 +11,7 @@ import base64
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from cloudevents.core.exceptions import CloudEventValidationError
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from muster.objects.text import has_more_values
+from muster.objects.text import has_more_values, is_deeper
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch"
@@ -222,26 +222,9 @@ def _json(body: bytes, path: str, limits: EventLimits) -> Any:
     except ValueError as error:
         # An integer of thousands of digits, which Python refuses to convert.
         raise UnreadableEvent(f"is not valid JSON: {error}", path) from None
-    if _depth(value) > DEPTH_LIMIT:
+    if is_deeper(body, DEPTH_LIMIT):
         raise UnreadableEvent("is nested too deeply", path)
     return value
-
-
-def _depth(value: Any) -> int:
-    """Return the levels of objects and lists in a JSON value, counted up to one above the limit."""
-    level, depth = [value], 0
-    while depth <= DEPTH_LIMIT:
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
-            break
-        depth += 1
-    return depth
-
-
-def _children(value: Any) -> Collection[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
 
 
 def _media_type(content_type: str) -> str:

@@ -14,6 +14,8 @@ _FOUR_BYTES, _TWO_BYTES = re.compile(rb"[\xf0-\xff]"), re.compile(rb"[\xc4-\xef]
 """The first byte of a character in UTF-8 that takes four, or two, bytes in memory."""
 _CONTINUATIONS = bytes(range(0x80, 0xC0))
 """The bytes of a character after its first."""
+_TO_SQUARE, _NO_BRACKETS = bytes.maketrans(b"{}", b"[]"), bytes(set(range(256)) - set(b"{}[]"))
+"""For `bytes.translate`: all brackets become square, and all other bytes are deleted."""
 
 
 def printable(text: str, limit: int | None = None) -> str:
@@ -60,6 +62,19 @@ def has_more_values(text: bytes, limit: int) -> bool:
         if values > limit or number > 2 * limit:
             return True
     return values + _separators(text, end, len(text)) > limit
+
+
+def is_deeper(text: bytes, levels: int) -> bool:
+    """Whether objects and lists of a valid JSON text are nested more deeply than so many levels.
+
+    The innermost brackets are removed, once for each level, in a tenth of the time of its parsed values.
+    """
+    brackets = _STRING.sub(b"", text).translate(_TO_SQUARE, _NO_BRACKETS)
+    for _ in range(levels):
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return False
+    return bool(brackets)
 
 
 def _separators(text: bytes, start: int, end: int) -> int:

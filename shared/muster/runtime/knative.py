@@ -19,7 +19,7 @@ from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
 from muster.runtime import config, func_server, logs
 from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
 from muster.runtime.readiness import State
-from muster.runtime.served import ServedFunctions
+from muster.runtime.served import ServedFunctions, prepare_process
 from muster.runtime.step import Step
 
 
@@ -135,7 +135,9 @@ def serve(steps: Sequence[Step], *, dead_letters: bool = False) -> Function:
     settings = config.from_environment()
     logs.configure(settings.log_level)
     func_server.set_limits(settings)
-    return Function(ServedFunctions.connected(steps, settings, dead_letters=dead_letters))
+    served = ServedFunctions.connected(steps, settings, dead_letters=dead_letters)
+    prepare_process()
+    return Function(served)
 
 
 async def _body(receive: Receive, size: BodySize, seconds: float) -> list[bytes] | BodyRefusal | None:

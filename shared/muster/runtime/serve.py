@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 
 from muster.runtime import config, dead_letter, logs
-from muster.runtime.served import ServedFunctions
+from muster.runtime.served import ServedFunctions, prepare_process
 from muster.runtime.step import Step
 from muster.runtime.waitress_server import LimitedServer
 
@@ -43,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         served = ServedFunctions.connected(steps, settings, dead_letters=dead_letter.__name__ in options.code)
     except config.BadSettingError as error:
         parser.exit(2, f"{error}\n")
+    prepare_process()
     logs.configure(settings.log_level)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     listener = socket.create_server((options.host, options.port), family=family)

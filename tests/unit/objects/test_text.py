@@ -1,13 +1,15 @@
-"""Text that people read has nothing that a terminal would obey."""
+"""Text that people read has nothing that a terminal would obey; the levels of JSON are counted."""
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.objects.text import printable
+from muster.objects.text import is_deeper, printable
 from tests.support import cpu
 
 
@@ -40,3 +42,22 @@ def test_a_long_text_takes_little_more_memory_than_what_is_shown() -> None:
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
     assert shown == r"\x7f" * 300_000
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        ("1", 0),
+        ("[]", 1),
+        ('{"a": [1, {}], "b": []}', 3),
+        ('["][", "\\"]]", [[1]]]', 3),
+        ('["]", ["]", ["]", "["], "["], "["]', 3),
+        ('["\\\\", [{"[[[[": "]"}]]', 3),
+        ("[" + "[[]]," * 5000 + "[]]", 3),
+    ],
+)
+def test_levels_of_json_are_counted_outside_of_strings(text: str, levels: int) -> None:
+    """A bracket in a string is none, also after an escaped quote."""
+    json.loads(text)
+    assert is_deeper(text.encode(), levels - 1) == (levels > 0)
+    assert not is_deeper(text.encode(), levels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import resource
@@ -21,7 +22,7 @@ from muster.policy.limits import Limits
 from muster.policy.model import Plan
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
-from muster.runtime.served import ServedFunctions
+from muster.runtime.served import GARBAGE_THRESHOLDS, ServedFunctions, prepare_process
 from muster.runtime.turns import Workers
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_step, an_event
 from tests.unit.runtime.test_readiness import Authorizer
@@ -159,14 +160,19 @@ def test_connected_functions_share_workers_and_have_their_own_names() -> None:
     assert agents == ["muster-patch-pods", "muster-emit-conditions"]
 
 
-def test_connected_functions_may_open_as_many_files_as_the_system_allows() -> None:
-    """A container often begins with 1,024, and a process with all functions has more connections."""
+def test_a_process_of_functions_opens_many_files_and_collects_little_garbage() -> None:
+    """A container often begins with 1,024 files, and a process with all functions has more connections."""
     before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    thresholds = gc.get_threshold()
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, hard), hard))
-        ServedFunctions.connected([a_step()], Settings(api_server="http://127.0.0.1:1"))
+        prepare_process()
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+        assert gc.get_threshold() == GARBAGE_THRESHOLDS
+        assert gc.get_freeze_count() > len(gc.get_objects())
     finally:
+        gc.unfreeze()
+        gc.set_threshold(*thresholds)
         resource.setrlimit(resource.RLIMIT_NOFILE, (before, hard))
 
 
