@@ -30,8 +30,8 @@ HALF_LIFE_SECONDS = 2.8
 """The seconds in which the recent use of a namespace halves."""
 
 DELAY = 20.0
-"""The seconds for which an event waits longer for each second that its namespace used beyond FREE_USE. Few
-lets namespaces with slow writes delay others for longer than their deadline."""
+"""The seconds for which an event waits longer for each second that its namespace used beyond FREE_USE. With
+5, writes of 2 s in ten namespaces make events of others late."""
 
 USUAL_CPU_SECONDS = 0.03
 """The CPU that an event may take without being costly; most take 0.01 s."""
@@ -48,22 +48,22 @@ PLACES_FOR_EACH_FREE = 3
 
 
 class RecentUse:
-    """The seconds for which events of each namespace held workers, halved every HALF_LIFE_SECONDS."""
+    """The seconds that events of each namespace used lately, which halve every HALF_LIFE_SECONDS."""
 
     def __init__(self) -> None:
         self._counted: dict[str, tuple[float, float]] = {}
-        """By namespace, the use in seconds, and the time for which it was computed."""
+        """By namespace, the seconds, and the time for which they were computed."""
 
     def __len__(self) -> int:
         return len(self._counted)
 
     def of(self, namespace: str, now: float) -> float:
-        """Return the recent use of a namespace, in seconds."""
+        """Return the seconds of a namespace."""
         used, then = self._counted.get(namespace, (0.0, now))
         return float(used * 0.5 ** ((now - then) / HALF_LIFE_SECONDS))
 
     def add(self, namespace: str, seconds: float, now: float) -> None:
-        """Count a time; of too many namespaces those with the least use are forgotten."""
+        """Add seconds to those of a namespace; of too many, forget the namespaces with the fewest."""
         self._counted[namespace] = (self.of(namespace, now) + seconds, now)
         if len(self) > 2 * MOST_NAMESPACES:
             most_used = heapq.nlargest(MOST_NAMESPACES, self._counted, key=lambda name: self.of(name, now))
