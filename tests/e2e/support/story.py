@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from time import monotonic, sleep
 from typing import Any
 
 from muster.local.stories.laws import LAWS, min_count
@@ -11,7 +12,7 @@ from muster.local.stories.watching import Entry
 from muster.objects.resources import JOBS, JOBSETS, PODS, TRAINJOBS
 from muster.replay.summary import gates, group_of
 from tests.cluster import audit, controllers, manifests
-from tests.cluster.api import MERGE_PATCH, KubernetesApi
+from tests.cluster.api import MERGE_PATCH, KubernetesApi, Refused
 from tests.cluster.cluster import RealCluster
 from tests.cluster.knative import release
 from tests.cluster.processes import until
@@ -23,6 +24,8 @@ from tests.e2e.support.writes import Write, users_objects_are_left_alone
 Object = dict[str, Any]
 OWNERS = (TRAINJOBS, JOBSETS, JOBS, PODS)
 """The kinds whose objects, once deleted, leave nothing of a story."""
+RUNTIME_NOT_KNOWN = "must be created before the TrainJob is created"
+"""The Trainer's webhook says so, also while its cache has not seen a runtime that was just created."""
 
 
 class RealStory:
@@ -73,10 +76,18 @@ class RealStory:
         self._volumes += manifests.apply(self.api, [volume])
 
     def create(self, obj: Object) -> Object:
-        """Create an object in the story's namespace."""
+        """Create an object in the namespace; a TrainJob once the Trainer's webhook knows its runtime."""
         placed = {**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}}
-        created: Object = self.api.must("POST", manifests.collection(placed), placed)
-        return created
+        end = monotonic() + PATIENCE
+        while True:
+            try:
+                created: Object = self.api.must("POST", manifests.collection(placed), placed)
+            except Refused as refused:
+                if RUNTIME_NOT_KNOWN not in str(refused) or monotonic() > end:
+                    raise
+                sleep(0.1)
+            else:
+                return created
 
     def patch(self, obj: Object, change: Object) -> Object:
         """Change an object by merge patch."""
