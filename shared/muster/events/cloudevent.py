@@ -21,7 +21,7 @@ from cloudevents.core.exceptions import CloudEventValidationError
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from muster.objects.text import has_more_values, is_deeper
+from muster.objects.text import has_more_containers, has_more_values, is_deeper
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch"
@@ -36,6 +36,9 @@ MOST_ATTRIBUTES = 100
 """Knative's events have up to fifteen. 60,000 of them fit into a structured event and take 0.15 s to read."""
 DEPTH_LIMIT = 100
 """Levels of an event's JSON; objects of Kubernetes have some 30, and Python copies no more than about 300."""
+FREE_CONTAINERS, BYTES_OF_CONTAINER = 5_000, 8
+"""The objects and lists that the JSON of an event may have, and the bytes for each further one: they take
+most of its time. In an object of Kubernetes one has nine bytes at least, `"f:a":{},` of its managedFields."""
 TEXT_ATTRIBUTES = (*REQUIRED, "subject", "time", "datacontenttype", "dataschema")
 
 
@@ -211,6 +214,9 @@ def _json(body: bytes, path: str, limits: EventLimits) -> Any:
             f"has more than {limits.values} JSON values (MUSTER_BODY_LIMIT_VALUES)",
             path,
         )
+    most = FREE_CONTAINERS + len(body) // BYTES_OF_CONTAINER
+    if has_more_containers(body, most):
+        raise UnreadableEvent(f"has more than {most} objects and lists in {len(body)} bytes", path)
     try:
         value = json.loads(body.decode())
     except UnicodeDecodeError as error:

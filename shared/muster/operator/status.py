@@ -133,17 +133,19 @@ def read_status(
     by_kind = {kind: lister.list(kind.resource, partial(_of_owners, kind, pods)) for kind in KINDS}
     groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods)))
     members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
-    names = {member.name for member in members}
-    named = {
-        (owner.namespace, runs_as(kind).pod_label, owner.name, name)
-        for kind, owners in by_kind.items()
-        for owner in owners
-        for name in names.intersection(_NAME.findall(owner.message))
-    }
+    messages: dict[tuple[str, str, str], list[str]] = {}
+    for kind, owners in by_kind.items():
+        for owner in owners:
+            key = (owner.namespace, runs_as(kind).pod_label, owner.name)
+            messages.setdefault(key, []).append(owner.message)
     unnamed = [
         member
         for member in members
-        if not any((member.namespace, *owner, member.name) in named for owner in pods.owners_of(member))
+        if not any(
+            _names(message, member.name)
+            for owner in pods.owners_of(member)
+            for message in messages.get((member.namespace, *owner), ())
+        )
     ]
     items = sorted(
         [*chain(*by_kind.values()), *unnamed],
@@ -152,6 +154,11 @@ def read_status(
     status.items = _shared_out(items, MOST_ITEMS)
     status.left_out = len(items) - len(status.items)
     return status
+
+
+def _names(message: str, name: str) -> bool:
+    """Whether a message has a name among its names, not as a part of one."""
+    return name in message and name in _NAME.findall(message)
 
 
 def _shared_out(items: list[Item], most: int) -> list[Item]:

@@ -162,7 +162,10 @@ def _body(location: str, body: Any) -> bytes:
         return b""
     if not isinstance(body, str):
         return _to_json(f"{location}: body", body)
-    encoded = body.encode()
+    try:
+        encoded = body.encode()
+    except UnicodeEncodeError as error:
+        raise BadFileError(f"{location}: body", f"has half a character: {error.reason}") from None
     if has_more_values(encoded, MOST_VALUES):
         raise BadFileError(f"{location}: body", f"has more than {MOST_VALUES} JSON values")
     return encoded

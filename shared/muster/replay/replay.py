@@ -199,6 +199,8 @@ def event_of(request: RecordedRequest) -> CloudEvent:
         event = CloudEvent.from_http(request.headers, request.body)
     except NotAnEventError as error:
         raise BadFileError(request.location, str(error)) from None
+    except RecursionError:
+        raise BadFileError(request.location, "is nested too deeply") from None
     if has_more_values(event.data, MOST_VALUES):
         raise BadFileError(request.location, f"its data has more than {MOST_VALUES} JSON values")
     return event

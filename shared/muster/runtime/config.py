@@ -59,7 +59,8 @@ class Settings:
         sweep_jitter_seconds: the longest random delay of a sweep, so that not all functions list at the same
             moment; 0 for none.
         workers: events of one namespace in work at the same time; one more works for other namespaces.
-        waiting: events that wait for a worker. With `workers` and one more not below `containerConcurrency`.
+        waiting: events that wait for a worker. With `workers`, one more and SPARE_THREADS
+            not below `containerConcurrency`.
             Three quarters are for one namespace: more than the 100 events that one trigger sends at once. All
             together keep at most `bodies_limit_bytes` in memory.
         api_server: URL of an API server without credentials, as on one machine.
@@ -90,7 +91,7 @@ class Settings:
     sweep_limit: int = 1000
     sweep_jitter_seconds: float = 2.0
     workers: int = 4
-    waiting: int = 155
+    waiting: int = 123
     api_server: str = ""
     kubeconfig: str = ""
     cluster_name: str = ""

@@ -12,7 +12,7 @@ import pytest
 from muster.replay.recorded_requests import MOST_VALUES
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
-from tests.unit.cli.sample import a_capture, an_event
+from tests.unit.cli.sample import a_capture, a_job, a_namespace, an_event, as_yaml
 
 DENSE = "[" + "{}," * MOST_VALUES + "{}]"
 TO = ["--to", "http://127.0.0.1:9/"]
@@ -44,6 +44,40 @@ def test_dense_json_in_a_string_is_refused(
     assert result.exit_code == 2
     assert_names(result.stderr, "e.json", str(MOST_VALUES))
     wording(without_folder(result.stderr, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(a_capture(an_event()) | {"body": DENSE}, id="a body"),
+        pytest.param(in_base64(), id="Base64"),
+    ],
+)
+def test_plan_refuses_it_too(
+    muster: Muster, filed: Filed, tmp_path: Path, wording: Wording, event: dict[str, Any]
+) -> None:
+    """1.1 MB of packed text took 2.9 GiB."""
+    objects = filed("c.yaml", as_yaml(a_namespace(), a_job()))
+    result = muster("plan", "create_workload", "--event", filed("e.json", event), "--objects", objects)
+    assert result.exit_code == 2
+    assert_names(result.stderr, "e.json", str(MOST_VALUES))
+    wording(without_folder(result.stderr, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param('{"specversion": "1.0", "data": ' + "[" * 40_000, id="deep data"),
+        pytest.param("\ud800", id="half a character"),
+    ],
+)
+def test_odd_structured_bodies_are_reported(muster: Muster, filed: Filed, body: str) -> None:
+    """As bad input, with the file."""
+    captured = {"headers": {"content-type": "application/cloudevents+json"}, "body": body}
+    result = muster("replay", filed("e.json", json.dumps(captured)))
+    assert result.exit_code == 2
+    assert_names(result.stderr, "e.json")
+    assert "Error" not in result.stderr
 
 
 @pytest.mark.parametrize("options", HOW.values(), ids=HOW)
