@@ -21,7 +21,7 @@ from cloudevents.core.exceptions import CloudEventValidationError
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from muster.objects.text import has_more_containers, has_more_values, is_deeper
+from muster.objects.text import brackets_of, has_more_values, is_deeper
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch"
@@ -214,8 +214,8 @@ def _json(body: bytes, path: str, limits: EventLimits) -> Any:
             f"has more than {limits.values} JSON values (MUSTER_BODY_LIMIT_VALUES)",
             path,
         )
-    most = FREE_CONTAINERS + len(body) // BYTES_OF_CONTAINER
-    if has_more_containers(body, most):
+    brackets, most = brackets_of(body), FREE_CONTAINERS + len(body) // BYTES_OF_CONTAINER
+    if brackets.count(b"[") > most:
         raise UnreadableEvent(f"has more than {most} objects and lists in {len(body)} bytes", path)
     try:
         value = json.loads(body.decode())
@@ -228,7 +228,7 @@ def _json(body: bytes, path: str, limits: EventLimits) -> Any:
     except ValueError as error:
         # An integer of thousands of digits, which Python refuses to convert.
         raise UnreadableEvent(f"is not valid JSON: {error}", path) from None
-    if is_deeper(body, DEPTH_LIMIT):
+    if is_deeper(brackets, DEPTH_LIMIT):
         raise UnreadableEvent("is nested too deeply", path)
     return value
 

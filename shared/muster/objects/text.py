@@ -70,20 +70,17 @@ def has_more_values(text: bytes, limit: int) -> bool:
     return values + _separators(text, end, len(text)) > limit
 
 
-def has_more_containers(text: bytes, limit: int) -> bool:
-    """Whether a JSON text has more objects and lists than the limit, without parsing it."""
-    if text.count(b"{") + text.count(b"[") <= limit:
-        return False
-    text = _STRING.sub(b"", text)
-    return text.count(b"{") + text.count(b"[") > limit
+def brackets_of(text: bytes) -> bytes:
+    """Return the brackets of a JSON text outside of its strings, all as square ones.
 
-
-def is_deeper(text: bytes, levels: int) -> bool:
-    """Whether objects and lists of a valid JSON text are nested more deeply than so many levels.
-
-    Takes a tenth of the time of its parsed values, or as long as they where lists are nested in lists.
+    Takes fifty bytes for each string for a moment: look at `has_more_values` before.
     """
-    brackets = _STRING.sub(b"", text).translate(_TO_SQUARE, _NO_BRACKETS)
+    without_escapes = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b"".join(without_escapes.split(b'"')[::2]).translate(_TO_SQUARE, _NO_BRACKETS)
+
+
+def is_deeper(brackets: bytes, levels: int) -> bool:
+    """Whether the brackets of a valid JSON text are nested more deeply than so many levels."""
     for _ in range(min(levels, _PASSES)):
         brackets = brackets.replace(b"[]", b"")
         levels -= 1

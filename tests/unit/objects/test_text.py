@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.objects.text import is_deeper, printable
+from muster.objects.text import brackets_of, is_deeper, printable
 from tests.support import cpu
 
 
@@ -61,12 +61,12 @@ def test_a_long_text_takes_little_more_memory_than_what_is_shown() -> None:
 def test_levels_of_json_are_counted_outside_of_strings(text: str, levels: int) -> None:
     """A bracket in a string is none, also after an escaped quote."""
     json.loads(text)
-    assert levels == 0 or is_deeper(text.encode(), levels - 1)
-    assert not is_deeper(text.encode(), levels)
+    assert levels == 0 or is_deeper(brackets_of(text.encode()), levels - 1)
+    assert not is_deeper(brackets_of(text.encode()), levels)
 
 
 def test_deep_lists_take_linear_time() -> None:
     """One pass for each of a hundred levels took 18 ms: 195 a second kept probes from being answered."""
     combs = b"[" + b",".join([b"[" * 97 + b"]" * 97] * 2500) + b"]"
     with cpu.at_most(0.2):
-        assert not is_deeper(combs, 100)
+        assert not is_deeper(brackets_of(combs), 100)
