@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 _FEW_THREADS = Settings(waiting=27)
+"""The default limits; a command needs no 160 threads."""
 
 
 class WsgiServer:

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
 from muster.cluster.snapshot import Snapshot
-from muster.events.cloudevent import EventLimits
 from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.objects.meta import KubernetesObject, ObjectRef
@@ -23,15 +22,11 @@ from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.trainjob import TrainJob
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import MOST_VALUES, RecordedRequest
+from muster.replay.recorded_requests import EVENT_LIMITS, RecordedRequest
 from muster.replay.snapshots import Object
-from muster.runtime.config import Settings
 from muster.runtime.responses import first_fault
 from muster.runtime.step import Step, Subject
 from muster.simulator.typed import first_type_fault
-
-_LIMITS = EventLimits(MOST_VALUES, Settings.attribute_limit)
-"""Those of the functions."""
 
 Document = dict[str, Any]
 """A plan as plain data, in the shape that `muster plan` prints."""
@@ -68,7 +63,7 @@ def plan_step(
 def _plans(step: Step, request: RecordedRequest, stored: Sequence[Object], now: datetime) -> list[Document]:
     cluster = Snapshot(stored)
     try:
-        found = subjects(step, parse(request.headers, request.body, _LIMITS), cluster)
+        found = subjects(step, parse(request.headers, request.body, EVENT_LIMITS), cluster)
     except UnreadableEvent as error:
         raise BadFileError(request.location, str(error)) from None
     except ValidationError as error:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, groupby
 from typing import Any, TypeVar
 
@@ -142,7 +142,7 @@ def read_status(
         member
         for member in members
         if not any(
-            _names(message, member.name)
+            member.name in message and member.name in _names_in(message)
             for owner in pods.owners_of(member)
             for message in messages.get((member.namespace, *owner), ())
         )
@@ -156,9 +156,10 @@ def read_status(
     return status
 
 
-def _names(message: str, name: str) -> bool:
-    """Whether a message has a name among its names, not as a part of one."""
-    return name in message and name in _NAME.findall(message)
+@lru_cache(maxsize=64)
+def _names_in(message: str) -> frozenset[str]:
+    """Return the names in a message; kept for the other groups of its owner."""
+    return frozenset(_NAME.findall(message))
 
 
 def _shared_out(items: list[Item], most: int) -> list[Item]:

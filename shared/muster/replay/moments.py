@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from muster.events.model import Happened, ResourceEvent
 from muster.events.parse import UnreadableEvent, parse
 from muster.policy.owners import kind_of
-from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.recorded_requests import EVENT_LIMITS, RecordedRequest
 from muster.replay.snapshots import Object, RecordedObjects, shortened
 
 Named = tuple[str, str, str]
@@ -29,7 +29,7 @@ def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool 
     deleted: set[Named] = set()
     for request in requests:
         try:
-            event = parse(request.headers, request.body)
+            event = parse(request.headers, request.body, EVENT_LIMITS)
         except UnreadableEvent:
             continue
         if not isinstance(event, ResourceEvent) or (owners_only and kind_of(event.ref) is None):

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from muster.events.cloudevent import EventLimits
 from muster.objects.memory import DataLimit
 from muster.objects.text import has_more_values
 from muster.replay.files import (
@@ -29,7 +30,10 @@ STRUCTURED = "application/cloudevents+json"
 MOST_EVENTS = 200_000
 """The most events of a file: 256 MiB of `{}` would be eighty million."""
 MOST_VALUES = Settings.body_limit_values
-"""The most JSON values of a body that is a string: the functions refuse more, and a file counts it as one."""
+"""The most JSON values of an event: the functions refuse more, and 8 MiB of `{"a":[]}` take 500 MiB. A file
+counts a body that is a string as one value."""
+EVENT_LIMITS = EventLimits(MOST_VALUES, Settings.attribute_limit)
+"""The limits of an event in a file: those of the functions."""
 EVENT_BYTES = 500
 """Bytes of an event beside its body."""
 _REQUEST_FIELDS = {"headers", "body"}

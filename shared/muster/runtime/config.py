@@ -59,10 +59,9 @@ class Settings:
         sweep_jitter_seconds: the longest random delay of a sweep, so that not all functions list at the same
             moment; 0 for none.
         workers: events of one namespace in work at the same time; one more works for other namespaces.
-        waiting: events that wait for a worker. With `workers`, one more and SPARE_THREADS
-            not below `containerConcurrency`.
-            Three quarters are for one namespace: more than the 100 events that one trigger sends at once. All
-            together keep at most `bodies_limit_bytes` in memory.
+        waiting: events that wait for a worker; `threads` must not be below `containerConcurrency`. Three
+            quarters are for one namespace: with `workers` 96 of the 100 events that one trigger sends at
+            once, and the others come again. All together keep at most `bodies_limit_bytes` in memory.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
         cluster_name: a name of the cluster for log lines and replies.
@@ -112,8 +111,8 @@ class Settings:
     def queue_limit(self) -> int:
         """The most requests that wait for a thread of the server; further ones are answered with 503.
 
-        Each keeps a connection and up to 64 KiB of its body that `bodies_limit_bytes` does not count. Behind
-        a queue-proxy with `containerConcurrency` none waits.
+        Each keeps a connection and up to 64 KiB of its body that `bodies_limit_bytes` does not count. None
+        waits behind a queue-proxy, which sends no more than `containerConcurrency` at once.
         """
         return min(self.threads, 160)
 

@@ -49,7 +49,8 @@ class ServedFunctions:
         self._receivers = [receiver for receiver, _ in functions]
         self._readiness = {receiver.name: Readiness.of(receiver, cluster) for receiver, cluster in functions}
         self.settings = self._receivers[0].settings
-        apps = {path_of(one.name): app_of(one, self._readiness[one.name]) for one in self._receivers}
+        self._by_path = {path_of(receiver.name): receiver for receiver in self._receivers}
+        apps = {path: app_of(one, self._readiness[one.name]) for path, one in self._by_path.items()}
         if len(functions) == 1:
             self.name, others = self._receivers[0].name, *apps.values()
         else:
@@ -106,8 +107,7 @@ class ServedFunctions:
         """
         size = int(length) if length and length.isdecimal() else None
         first = path.removeprefix("/").partition("/")[0]
-        receivers = {path_of(one.name): one for one in self._receivers}
-        receiver = self._receivers[0] if len(self._receivers) == 1 else receivers.get(first)
+        receiver = self._receivers[0] if len(self._receivers) == 1 else self._by_path.get(first)
         if receiver is None or method != "POST":
             outcome = responses.of_refusal(refusal, self.settings, size)
             return responses.answer(outcome, None, self.settings.retry_after_seconds)

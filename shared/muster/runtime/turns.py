@@ -252,7 +252,7 @@ class Turns:
             return True
 
     def end(self, turn: Turn) -> None:
-        """Let the next event begin, in place of that of a turn unless it was lost in a pause."""
+        """Let the next event begin; the turn may have been lost in a pause."""
         with self._lock:
             if turn.begun.is_set():
                 self._stop(turn)
@@ -301,7 +301,7 @@ class Turns:
         return sum(len(turns) for name, turns in self._in_work.items() if self._is_costly(name, now))
 
     def _stop(self, turn: Turn) -> None:
-        """Take the worker of an event, which waits from now on if it does not end."""
+        """Take the worker of an event, and count what the event used."""
         now = self._clock()
         self._use.add(turn.namespace, now - turn.since, now)
         beyond_usual = turn.cpu - USUAL_CPU_SECONDS
@@ -316,18 +316,22 @@ class Turns:
             del self._in_work[turn.namespace]
 
     def _begin_next(self, besides: str | None = None) -> None:
-        """Let events begin while a worker is free, of any namespace besides one."""
+        """Let events begin while a worker is free.
+
+        Args:
+            besides: a namespace none of whose events begins.
+        """
         now = self._clock()
         while sum(map(len, self._in_work.values())) <= self._workers:
-            free = self._workers if self._costly_in_work(now) < MOST_COSTLY else 0
-            ready = (
+            costly_may_begin = self._costly_in_work(now) < MOST_COSTLY
+            ready = [
                 name
                 for name in self._waiting
-                if self._events_in_work(name) < (free if self._is_costly(name, now) else self._workers)
-            )
-            namespace = min(
-                (name for name in ready if name != besides), key=partial(self._due, now=now), default=None
-            )
+                if name != besides
+                and self._events_in_work(name) < self._workers
+                and (costly_may_begin or not self._is_costly(name, now))
+            ]
+            namespace = min(ready, key=partial(self._due, now=now), default=None)
             if namespace is None:
                 break
             turn = self._waiting[namespace].pop()

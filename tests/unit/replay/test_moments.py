@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
 import pytest
 
 from muster.replay.moments import first_with, missing_objects, objects_of_events
-from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
+from muster.replay.recorded_requests import MOST_VALUES, STRUCTURED, RecordedRequest
 from muster.replay.snapshots import RecordedObjects
 from tests.conftest import Wording
 from tests.support import builders as b
@@ -43,6 +44,13 @@ def test_the_jobs_that_events_are_about_are_counted() -> None:
         )
     )
     assert found == {JOB: 2}
+
+
+def test_events_that_the_functions_would_refuse_are_not_parsed() -> None:
+    """Base64 of half a packed megabyte would take gigabytes."""
+    dense = an_event(b.a_job() | {"values": [{}] * (MOST_VALUES + 1)})
+    dense["data_base64"] = base64.b64encode(json.dumps(dense.pop("data")).encode()).decode()
+    assert objects_of_events(requests(dense)) == {}
 
 
 def test_of_a_single_event_every_object_counts() -> None:

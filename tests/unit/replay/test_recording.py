@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from muster.replay.files import AppendedFile
-from muster.replay.recorded_requests import read_events
+from muster.replay.recorded_requests import MOST_VALUES, read_events
 from muster.replay.recording.events import (
     CONFIG_MAP,
     DEEP,
@@ -24,7 +24,6 @@ from muster.replay.recording.events import (
     LONG,
     MOST_CHARACTERS,
     MOST_COUNTS,
-    MOST_VALUES,
     NOT_JSON,
     OTHERS,
     SECRET,

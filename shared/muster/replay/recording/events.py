@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from muster.events.dead_letters import BROKER_EXTENSIONS
 from muster.objects.text import has_more_values
 from muster.replay.files import AppendedFile
+from muster.replay.recorded_requests import MOST_VALUES
 from muster.replay.recording.redaction import is_secret, redact_attribute, without_secrets
 from muster.runtime.bodies import REFUSAL, BodyRefusal
 from muster.runtime.config import Settings
@@ -35,9 +36,6 @@ _STATUSES = {
     BodyRefusal.TOO_SLOW: HTTPStatus.REQUEST_TIMEOUT,
 }
 """The answers to bodies that are not kept; 503 to the others."""
-
-MOST_VALUES = Settings.body_limit_values
-"""The most JSON values of an event: the functions refuse more, and 8 MiB of `{"a":[]}` take 500 MiB."""
 
 MOST_CHARACTERS = Settings.attribute_limit
 """The most characters of an attribute: the functions refuse more."""
