@@ -190,7 +190,7 @@ def test_overlays_to_copy_get_no_manifest() -> None:
 def test_a_line_that_no_value_replaces_is_an_error(tmp_path: Path) -> None:
     """An edit of eventing/ cannot silently fix a value, or install the image that no registry has."""
     for name, old, new in (
-        ("base/functions/patch-pods.yaml", "          limits: {memory: 384Mi}\n", ""),
+        ("base/functions/patch-pods.yaml", "          limits: {memory: 448Mi}\n", ""),
         ("triggers/patch-pods.yaml", "name: patch-pods}", "name: Other}"),
         ("components/one-service/account.yaml", "muster-system", "muster/muster"),
     ):

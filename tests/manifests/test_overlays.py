@@ -298,6 +298,16 @@ class TestSecurity:
         """No function has a public address."""
         assert service["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local"
 
+    @pytest.mark.parametrize(
+        "service",
+        [*of_kind(WHOLE, "Service"), *of_kind(ONE_SERVICE, "Service")],
+        ids=lambda manifest: str(manifest["metadata"]["name"]),
+    )
+    def test_a_slow_answer_to_a_liveness_probe_is_no_failure(self, service: Manifest) -> None:
+        """A list of dense objects keeps a function from answering for up to three seconds."""
+        (container,) = service["spec"]["template"]["spec"]["containers"]
+        assert container["livenessProbe"]["timeoutSeconds"] == 5
+
 
 def test_what_a_function_may_keep_fits_into_its_memory() -> None:
     """Bodies, lists of events and those of sweeps may be at their limits at the same time."""

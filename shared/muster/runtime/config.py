@@ -58,10 +58,11 @@ class Settings:
             not count.
         sweep_jitter_seconds: the longest random delay of a sweep, so that not all functions list at the same
             moment; 0 for none.
-        workers: events of one namespace in work at the same time; one more works for other namespaces.
-        waiting: events that wait for a worker; `threads` must not be below `containerConcurrency`. Three
-            quarters are for one namespace: with `workers` 96 of the 100 events that one trigger sends at
-            once, and the others come again. All together keep at most `bodies_limit_bytes` in memory.
+        workers: events of one namespace in work at the same time; one more works for other namespaces. They
+            mostly wait for the API server: with calls of 10 ms twelve take a whole core.
+        waiting: events that wait for a worker, all of one namespace if others have none; `threads` must not
+            be below `containerConcurrency`. With `workers` these are more than the 100 events that one
+            trigger sends at once. Together they keep at most `bodies_limit_bytes` in memory.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
         cluster_name: a name of the cluster for log lines and replies.
@@ -89,8 +90,8 @@ class Settings:
     deadline_seconds: float = 8.0
     sweep_limit: int = 1000
     sweep_jitter_seconds: float = 2.0
-    workers: int = 4
-    waiting: int = 123
+    workers: int = 12
+    waiting: int = 115
     api_server: str = ""
     kubeconfig: str = ""
     cluster_name: str = ""

@@ -38,7 +38,7 @@ NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
 SHARE_OF_PLACES = 3
-"""One of so many places to wait is for letters, with the defaults 41 of 123: each takes a thread of the
+"""One of so many places to wait is for letters, with the defaults 38 of 115: each takes a thread of the
 server, and the others answer probes and the events of other functions of the process."""
 
 

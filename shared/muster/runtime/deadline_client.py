@@ -21,9 +21,6 @@ from muster.runtime.tracing import Spans, no_spans
 
 T = TypeVar("T")
 
-TURN_SECONDS = 0.25
-"""The time after which an event lets those of namespaces with less in work go first."""
-
 LARGE_OBJECT = 64 * 1024
 """Bytes of an object beyond which a GET counts as a list; a usual object has 5 KB."""
 
@@ -80,7 +77,6 @@ class DeadlineClient:
         self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._pause: Callable[[float], bool] | None = None
-        self._turn_began = 0.0
         self._pausing = Lock()
         self._calls_lock = Lock()
         self.calls = 0
@@ -163,11 +159,11 @@ class DeadlineClient:
         self._counts_lists = True
 
     def pause_with(self, pause: Callable[[float], bool]) -> None:
-        """Call `pause` before a call every TURN_SECONDS from now on, with the seconds until the deadline.
+        """Call `pause` before each call from now on, with the seconds until the deadline.
 
         It may wait so long, and returns whether the event may go on.
         """
-        self._pause, self._turn_began = pause, time.monotonic()
+        self._pause = pause
 
     def end(self) -> None:
         """Give the memory of the lists back."""
@@ -231,15 +227,12 @@ class DeadlineClient:
         return answer
 
     def _let_others_work(self) -> None:
-        """Pause if the turn is over; calls of other threads for the event wait as well."""
-        if self._pause is None or time.monotonic() - self._turn_began < TURN_SECONDS:
+        """Pause if others come first; calls of other threads for the event wait as well."""
+        if self._pause is None:
             return
         with self._pausing:
-            if time.monotonic() - self._turn_began < TURN_SECONDS:
-                return
             if not self._pause(self.seconds_left):
                 raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended in a pause for others")
-            self._turn_began = time.monotonic()
 
 
 def _parse_page(content: bytes, light: Callable[[Any], Any]) -> Any:

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from threading import Event, Lock
+from operator import itemgetter
+from threading import Event, Lock, get_ident
 
 from muster.policy.limits import DEFAULT_LIMITS
 from muster.runtime.list_memory import SharedListMemory
 from muster.runtime.parsing_order import SmallestFirst
+from muster.runtime.recent_use import RecentUse
 
 
 class NamespaceBusyError(Exception):
-    """A namespace, or an object, has as many events in work and waiting as one may have; 503."""
+    """More events wait than may, most of them of the namespace, or it got no worker in time; 503."""
 
 
-MOST_NAMESPACES = 1000
-"""The namespaces whose use is kept: forged events may name any number."""
-
-FREE_USE = 0.05
-"""The part of the recent time of all workers for which a namespace may hold them without delay."""
+FREE_SECONDS = 0.8
+"""The recent seconds in work of a namespace for which its events wait no longer: a fifth of a worker."""
 
 HALF_LIFE_SECONDS = 2.8
 """The seconds in which the recent use of a namespace halves."""
 
 DELAY = 20.0
-"""The seconds for which an event waits longer for each second that its namespace used beyond FREE_USE. With
-5, writes of 2 s in ten namespaces make events of others late."""
+"""The seconds for which an event waits longer for each second that its namespace used beyond FREE_SECONDS.
+With 5, writes of 2 s in ten namespaces make events of others late."""
 
 USUAL_CPU_SECONDS = 0.03
 """The CPU that an event may take without being costly; most take 0.01 s."""
@@ -39,35 +36,19 @@ USUAL_CPU_SECONDS = 0.03
 COSTLY_SECONDS = 0.1
 """The CPU beyond that, of its recent events together, that makes a namespace costly."""
 
+CPU_HALF_LIFE_SECONDS = 30.0
+"""The seconds in which the recent CPU of a namespace halves. Each of ten costly namespaces has its next event
+after seconds: with 3 s it was forgotten by then."""
+
 MOST_COSTLY = 2
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
 threads from running for up to 50 ms: with five at once neither probes nor other events are answered."""
 
-PLACES_FOR_EACH_FREE = 3
-"""How many places to wait a namespace may take for each that is free: one alone gets three quarters."""
+MOST_UNKNOWN = 5
+"""The most events in work of namespaces none of whose events has ended yet; two fewer for each costly one."""
 
-
-class RecentUse:
-    """The seconds that events of each namespace used lately, which halve every HALF_LIFE_SECONDS."""
-
-    def __init__(self) -> None:
-        self._counted: dict[str, tuple[float, float]] = {}
-        """By namespace, the seconds, and the time for which they were computed."""
-
-    def __len__(self) -> int:
-        return len(self._counted)
-
-    def of(self, namespace: str, now: float) -> float:
-        """Return the seconds of a namespace."""
-        used, then = self._counted.get(namespace, (0.0, now))
-        return float(used * 0.5 ** ((now - then) / HALF_LIFE_SECONDS))
-
-    def add(self, namespace: str, seconds: float, now: float) -> None:
-        """Add seconds to those of a namespace; of too many, forget the namespaces with the fewest."""
-        self._counted[namespace] = (self.of(namespace, now) + seconds, now)
-        if len(self) > 2 * MOST_NAMESPACES:
-            most_used = heapq.nlargest(MOST_NAMESPACES, self._counted, key=lambda name: self.of(name, now))
-            self._counted = {name: self._counted[name] for name in most_used}
+TURN_SECONDS = 0.25
+"""The time after which an event lets those of namespaces with less in work go first."""
 
 
 class Turn:
@@ -75,16 +56,15 @@ class Turn:
 
     Args:
         turns: the turns that it is one of.
-        namespace: the namespace of the event's object.
-        name: kind and name of the object.
-        since: the time of the clock of the turns.
 
     Attributes:
-        namespace: that namespace.
-        name: that kind and name.
+        namespace: the namespace of the event's object.
+        name: kind and name of the object.
         since: since when the event waits, or works once it has begun.
-        begun: set while the event may work.
-        cpu: the CPU seconds that it has taken, as far as they are not counted for its namespace.
+        begun: set while the event may work, and when it is sent back.
+        sent_back: whether the event lost its place to wait.
+        paused: whether the event waits in a pause.
+        cpu: the CPU seconds that its thread has taken, as far as they are not counted for its namespace.
     """
 
     def __init__(self, turns: Turns, namespace: str, name: str, since: float) -> None:
@@ -93,19 +73,25 @@ class Turn:
         self.name = name
         self.since = since
         self.begun = Event()
+        self.sent_back = False
+        self.paused = False
         self.cpu = 0.0
         self._cpu_since = 0.0
+        self._thread = 0
 
-    def resume(self) -> None:
+    def start(self) -> None:
         """Count the CPU of this thread from now on."""
-        self._cpu_since = self._turns.cpu_clock()
+        self._thread, self._cpu_since = get_ident(), self._turns.cpu_clock()
 
-    def suspend(self) -> None:
-        """Count no more CPU."""
-        self.cpu += self._turns.cpu_clock() - self._cpu_since
+    def count_cpu(self) -> None:
+        """Count the CPU of the thread since the last time; in another thread of the event, do nothing."""
+        if self._thread == get_ident():
+            now = self._turns.cpu_clock()
+            self.cpu += now - self._cpu_since
+            self._cpu_since = now
 
     def pause(self, seconds: float) -> bool:
-        """Let others work and wait for the turn again, at most so many seconds; False if it was lost."""
+        """See `Turns.pause`."""
         return self._turns.pause(self, seconds)
 
 
@@ -117,13 +103,16 @@ class _Queue:
 
     def __init__(self) -> None:
         self._turns: dict[str, deque[Turn]] = {}
+        self._length = 0
 
     def __len__(self) -> int:
-        return sum(map(len, self._turns.values()))
+        return self._length
 
-    def of(self, name: str) -> int:
-        """Return the number of turns about an object."""
-        return len(self._turns.get(name, ()))
+    def newest(self) -> Turn | None:
+        """Return the newest turn about the object with the most; None if all are in a pause."""
+        last = [(len(turns), turns[-1].since, turns[-1]) for turns in self._turns.values()]
+        last.sort(key=itemgetter(0, 1), reverse=True)
+        return next((turn for _, _, turn in last if not turn.paused), None)
 
     def oldest(self) -> float:
         """Return since when the turn waits that came first."""
@@ -132,12 +121,14 @@ class _Queue:
     def add(self, turn: Turn) -> None:
         """Add a turn."""
         self._turns.setdefault(turn.name, deque()).append(turn)
+        self._length += 1
 
     def add_first(self, turn: Turn) -> None:
         """Add a turn that comes before all others."""
         turns = self._turns.pop(turn.name, deque())
         turns.appendleft(turn)
         self._turns = {turn.name: turns, **self._turns}
+        self._length += 1
 
     def pop(self) -> Turn:
         """Remove and return the next turn."""
@@ -146,12 +137,14 @@ class _Queue:
         turn = turns.popleft()
         if turns:
             self._turns[name] = turns  # behind the other objects
+        self._length -= 1
         return turn
 
     def remove(self, turn: Turn) -> None:
         """Remove a turn."""
         turns = self._turns[turn.name]
         turns.remove(turn)
+        self._length -= 1
         if not turns:
             del self._turns[turn.name]
 
@@ -160,18 +153,21 @@ class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
     A worker that is free goes to the namespace whose oldest event has waited longest. If events of a
-    namespace held workers for more than FREE_USE lately, its events wait as if they had come later, DELAY
+    namespace held workers for more than FREE_SECONDS lately, its events wait as if they had come later, DELAY
     seconds for each second of it: an event whose write the API server answers slowly keeps its worker for
     seconds, and events of several such namespaces would keep all. Of namespaces whose events took much CPU
-    lately, by their number or the size of their objects, MOST_COSTLY are in work at once.
+    lately, by their number or the size of their objects, MOST_COSTLY are in work at once, and of those
+    that had no event yet MOST_UNKNOWN.
 
-    The events of one namespace may take all workers; one more works for the others. If that one is taken too,
-    an event that has worked for a while pauses for namespaces that have less in work and used less; as many
-    may pause at once as there are workers, because they keep their memory.
+    The events of one namespace may take all workers; one more works for the others. An event that has worked
+    for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
+    costly while enough others are pauses until one of them ends. As many may pause at once as there are
+    workers, because they keep their memory.
 
-    Of the places to wait a namespace may take PLACES_FOR_EACH_FREE for each that stays free, and further
-    events are sent back at once: one namespace gets three quarters, and each of ten a tenth of almost all
-    (dynamic thresholds, Choudhury and Hahne, 1998). One object may take a quarter of what one namespace gets.
+    If more wait than there are places, the newest event of the namespace with the most is sent back (longest
+    queue drop, Suter et al., 1998): one namespace alone gets all places, and each of ten a tenth. Of several
+    with the most it is one that had no event yet (forged events may each name another), or used most, or came
+    last; in a namespace it is the newest about the object with the most.
 
     Args:
         workers: the most events of one namespace in work.
@@ -188,14 +184,11 @@ class Turns:
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
         self._workers = workers
-        self._free_use = FREE_USE * workers * HALF_LIFE_SECONDS / math.log(2)
         self._places = waiting
-        self._fewest_places = max(1, waiting // 40)  # of a namespace, also while none is free
-        self._places_of_object = max(1, waiting * 3 // 16)
         self._clock = clock
         self.cpu_clock = cpu_clock
-        self._use = RecentUse()
-        self._cpu_beyond_usual = RecentUse()
+        self._use = RecentUse(HALF_LIFE_SECONDS)
+        self._cpu_beyond_usual = RecentUse(CPU_HALF_LIFE_SECONDS)
         self._lock = Lock()
         self._paused = 0
         self._in_work: dict[str, set[Turn]] = {}
@@ -211,44 +204,54 @@ class Turns:
             name: kind and name of the object.
 
         Raises:
-            NamespaceBusyError: the namespace or the object has no place to wait, or got no turn in time.
+            NamespaceBusyError: the event has no place to wait, or got no turn in time.
         """
         turn = self.join(namespace, name)
         if not turn.begun.wait(seconds) and self.leave(turn):
             raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
-        turn.resume()
+        if turn.sent_back:
+            raise NamespaceBusyError(f"too many events of namespace {namespace} wait")
+        turn.start()
         try:
             yield turn
         finally:
-            turn.suspend()
+            turn.count_cpu()
             self.end(turn)
 
     def join(self, namespace: str, name: str = "") -> Turn:
-        """Return a turn that waits, or has begun if a worker is free.
-
-        Raises:
-            NamespaceBusyError: the namespace or the object has no place to wait.
-        """
+        """Return a turn that waits, has begun if a worker is free, or is sent back."""
         with self._lock:
-            queue = self._waiting.get(namespace, _Queue())
-            free = self._places - sum(map(len, self._waiting.values()))
-            if len(queue) >= max(self._fewest_places, PLACES_FOR_EACH_FREE * free):
-                raise NamespaceBusyError(f"{len(queue)} events of namespace {namespace} wait already")
-            if name and queue.of(name) >= self._places_of_object:
-                raise NamespaceBusyError(f"{queue.of(name)} events of {namespace}/{name} wait already")
             turn = Turn(self, namespace, name, self._clock())
-            queue.add(turn)
-            self._waiting[namespace] = queue
+            self._waiting.setdefault(namespace, _Queue()).add(turn)
             self._begin_next()
+            if sum(map(len, self._waiting.values())) > self._places:
+                self._send_one_back()
             return turn
+
+    def _send_one_back(self) -> None:
+        """Send back the newest event of the namespace with the most that wait."""
+        now = self._clock()
+
+        def demand(namespace: str) -> tuple[int, bool, float, float]:
+            queue = self._waiting[namespace]
+            return len(queue), self._is_unknown(namespace), self._use.of(namespace, now), queue.oldest()
+
+        newest = (self._waiting[name].newest() for name in sorted(self._waiting, key=demand, reverse=True))
+        turn = next(turn for turn in newest if turn)
+        self._withdraw(turn)
+        turn.sent_back = True
+        turn.begun.set()
+
+    def _withdraw(self, turn: Turn) -> None:
+        self._waiting[turn.namespace].remove(turn)
+        self._drop_if_empty(turn.namespace)
 
     def leave(self, turn: Turn) -> bool:
         """Wait no longer for a turn; False if it has begun after all."""
         with self._lock:
             if turn.begun.is_set():
                 return False
-            self._waiting[turn.namespace].remove(turn)
-            self._drop_if_empty(turn.namespace)
+            self._withdraw(turn)
             return True
 
     def end(self, turn: Turn) -> None:
@@ -259,35 +262,36 @@ class Turns:
             self._begin_next()
 
     def pause(self, turn: Turn, seconds: float) -> bool:
-        """Let an event of a namespace with less in work begin, if it is its turn, and wait for a new one.
-
-        Args:
-            turn: the turn; it is held again afterwards, unless there was none in time.
-            seconds: the longest wait.
-
-        Returns:
-            Whether the turn is held.
-        """
+        """Let others begin if it is their turn; wait at most so many seconds; False if the turn was lost."""
+        turn.count_cpu()
         with self._lock:
-            if self._paused >= self._workers or not self._should_pause(turn.namespace):
+            now = self._clock()
+            self._count_cpu(turn, now)
+            if self._paused >= self._workers or not self._should_pause(turn, now):
                 return True
             self._paused += 1
-            turn.suspend()
             self._stop(turn)
+            turn.paused = True
             self._waiting.setdefault(turn.namespace, _Queue()).add_first(turn)
             self._begin_next(besides=turn.namespace)
             self._begin_next()
         held = turn.begun.wait(seconds) or not self.leave(turn)
         with self._lock:
             self._paused -= 1
-        turn.resume()
+            turn.paused = False
         return held
 
-    def _should_pause(self, namespace: str) -> bool:
-        """Whether a namespace with no event in work, or two less than this one, comes before it."""
-        now = self._clock()
-        own, own_due = self._events_in_work(namespace), now + self._delay(namespace, now)
-        waiting = ((name, self._events_in_work(name)) for name in self._waiting if name != namespace)
+    def _should_pause(self, turn: Turn, now: float) -> bool:
+        """Whether too many costly events are in work, or another namespace comes before that of a turn.
+
+        That is one with no event in work, or two less than this one, once this event has worked for a while.
+        """
+        if self._is_costly(turn.namespace, now) and self._costly_in_work(now) > MOST_COSTLY:
+            return True
+        if now - turn.since < TURN_SECONDS:
+            return False
+        own, own_due = self._events_in_work(turn.namespace), now + self._delay(turn.namespace, now)
+        waiting = ((name, self._events_in_work(name)) for name in self._waiting if name != turn.namespace)
         with_less = (name for name, in_work in waiting if not in_work or in_work < own - 1)
         return any(self._due(name, now) <= own_due for name in with_less)
 
@@ -300,14 +304,39 @@ class Turns:
     def _costly_in_work(self, now: float) -> int:
         return sum(len(turns) for name, turns in self._in_work.items() if self._is_costly(name, now))
 
+    def _is_unknown(self, namespace: str) -> bool:
+        """Whether no event of a namespace has ended yet."""
+        return namespace not in self._use
+
+    def _may_begin(self, now: float) -> Callable[[str], bool]:
+        """Return whether one more event of a namespace may be in work, if a worker is free."""
+        costly = self._costly_in_work(now)
+        unknown = sum(
+            len(turns)
+            for name, turns in self._in_work.items()
+            if self._is_unknown(name) and not self._is_costly(name, now)
+        )
+
+        def may_begin(namespace: str) -> bool:
+            if self._events_in_work(namespace) >= self._workers:
+                return False
+            if self._is_costly(namespace, now):
+                return costly < MOST_COSTLY
+            return unknown < MOST_UNKNOWN - 2 * costly or not self._is_unknown(namespace)
+
+        return may_begin
+
+    def _count_cpu(self, turn: Turn, now: float) -> None:
+        """Count for its namespace what an event took beyond the usual CPU."""
+        if turn.cpu > USUAL_CPU_SECONDS:
+            self._cpu_beyond_usual.add(turn.namespace, turn.cpu - USUAL_CPU_SECONDS, now)
+            turn.cpu = USUAL_CPU_SECONDS
+
     def _stop(self, turn: Turn) -> None:
         """Take the worker of an event, and count what the event used."""
         now = self._clock()
         self._use.add(turn.namespace, now - turn.since, now)
-        beyond_usual = turn.cpu - USUAL_CPU_SECONDS
-        if beyond_usual > 0:
-            self._cpu_beyond_usual.add(turn.namespace, beyond_usual, now)
-            turn.cpu = USUAL_CPU_SECONDS
+        self._count_cpu(turn, now)
         turn.begun.clear()
         turn.since = now
         in_work = self._in_work[turn.namespace]
@@ -323,14 +352,8 @@ class Turns:
         """
         now = self._clock()
         while sum(map(len, self._in_work.values())) <= self._workers:
-            costly_may_begin = self._costly_in_work(now) < MOST_COSTLY
-            ready = [
-                name
-                for name in self._waiting
-                if name != besides
-                and self._events_in_work(name) < self._workers
-                and (costly_may_begin or not self._is_costly(name, now))
-            ]
+            may_begin = self._may_begin(now)
+            ready = [name for name in self._waiting if name != besides and may_begin(name)]
             namespace = min(ready, key=partial(self._due, now=now), default=None)
             if namespace is None:
                 break
@@ -347,7 +370,7 @@ class Turns:
     def _delay(self, namespace: str, now: float) -> float:
         """Return for how many seconds events of a namespace wait longer, because of its recent use."""
         in_work = sum(now - turn.since for turn in self._in_work.get(namespace, ()))
-        return DELAY * max(0.0, self._use.of(namespace, now) + in_work - self._free_use)
+        return DELAY * max(0.0, self._use.of(namespace, now) + in_work - FREE_SECONDS)
 
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:

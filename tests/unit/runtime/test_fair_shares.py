@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import heapq
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from itertools import count, cycle
+from itertools import count, cycle, product
 
 import pytest
 
+from muster.runtime.config import Settings
+from muster.runtime.recent_use import MOST_NAMESPACES, RecentUse
 from muster.runtime.turns import (
     HALF_LIFE_SECONDS,
     MOST_COSTLY,
-    MOST_NAMESPACES,
+    MOST_UNKNOWN,
+    TURN_SECONDS,
     USUAL_CPU_SECONDS,
-    NamespaceBusyError,
-    RecentUse,
     Turn,
     Turns,
 )
@@ -26,7 +27,7 @@ DEADLINE = 8.0
 
 
 class Simulation:
-    """Turns of four workers whose clock stands still between events.
+    """Turns of the default number of workers whose clock stands still between events.
 
     Args:
         hostile: the namespaces of the events that are sent all the time, 150 in flight.
@@ -35,7 +36,8 @@ class Simulation:
 
     def __init__(self, hostile: Iterator[str], seconds: float) -> None:
         self.now = 0.0
-        self.turns = Turns(workers=4, waiting=155, clock=lambda: self.now)
+        settings = Settings()
+        self.turns = Turns(settings.workers, settings.waiting, clock=lambda: self.now)
         self._hostile = hostile
         self._seconds = seconds
         self._number = count()
@@ -60,47 +62,43 @@ class Simulation:
         heapq.heappush(self._agenda, (time, next(self._number), action))
 
     def _send_hostile(self) -> None:
-        self._send(next(self._hostile))
+        self._send(next(self._hostile), self.now)
 
     def _send_quiet(self) -> None:
-        self._send("quiet")
+        self._send("quiet", self.now)
 
-    def _send(self, namespace: str) -> None:
-        try:
-            turn = self.turns.join(namespace)
-        except NamespaceBusyError:
-            self._answered(namespace, DEADLINE)
-            return
-        self._waiting.append((turn, self.now))
+    def _send(self, namespace: str, since: float) -> None:
+        self._waiting.append((self.turns.join(namespace), since))
         self._look()
 
     def _look(self) -> None:
-        """Let events work that have begun, and give up those whose deadline is over."""
+        """Let events work that have begun, and give up those that are sent back or have waited too long."""
         for turn, since in list(self._waiting):
-            namespace = turn.namespace
-            if turn.begun.is_set():
+            if turn.begun.is_set() and not turn.sent_back:
                 self._waiting.remove((turn, since))
-                self._answered(namespace, self.now - since, self._works(turn))
-            elif self.now - since >= DEADLINE:
+                self._works(turn, since)
+            elif turn.sent_back or self.now - since >= DEADLINE:
                 self._waiting.remove((turn, since))
-                assert self.turns.leave(turn)
-                self._answered(namespace, DEADLINE)
+                assert turn.sent_back or self.turns.leave(turn)
+                self._comes_again(turn.namespace, since)
 
-    def _works(self, turn: Turn) -> float:
-        seconds = 0.1 if turn.namespace == "quiet" else self._seconds
-        self._at(self.now + seconds, lambda: self._end(turn))
-        return seconds
+    def _comes_again(self, namespace: str, since: float) -> None:
+        """Send an event of `quiet` again, as a broker does, and another one of the others."""
+        if namespace == "quiet":
+            self._at(self.now + 0.4, lambda: self._send(namespace, since))
+        else:
+            self._at(self.now + 0.02, self._send_hostile)
+
+    def _works(self, turn: Turn, since: float) -> None:
+        if turn.namespace == "quiet":
+            self._waits.append(self.now - since)
+        self._at(self.now + (0.1 if turn.namespace == "quiet" else self._seconds), lambda: self._end(turn))
 
     def _end(self, turn: Turn) -> None:
         self.turns.end(turn)
+        if turn.namespace != "quiet":
+            self._at(self.now + 0.02, self._send_hostile)
         self._look()
-
-    def _answered(self, namespace: str, wait: float, works: float = 0.0) -> None:
-        """Note how long an event waited; a hostile sender then sends another one."""
-        if namespace == "quiet":
-            self._waits.append(wait)
-        else:
-            self._at(self.now + works + 0.02, self._send_hostile)
 
 
 def namespaces(number: int) -> Iterator[str]:
@@ -108,19 +106,21 @@ def namespaces(number: int) -> Iterator[str]:
     return cycle([f"hostile-{one}" for one in range(number)])
 
 
-@pytest.mark.parametrize("number", [1, 2, 5, 9, 10])
-@pytest.mark.parametrize("seconds", [0.1, 2.0])
+@pytest.mark.parametrize(
+    ("number", "seconds"),
+    [*product([1, 2, 5, 9, 10], [0.1, 2.0]), (100, 0.05)],
+)
 def test_namespaces_that_always_have_events_do_not_keep_out_others(number: int, seconds: float) -> None:
-    """Whether their events take a tenth of a second each, or two as behind a slow webhook."""
-    waits = Simulation(namespaces(number), seconds).run(28)
-    assert len(waits) >= 50
+    """Whether their events make five calls of 10 ms each, or take two seconds as behind a slow webhook."""
+    waits = Simulation(namespaces(number), seconds).run(16)
+    assert len(waits) >= 28
     assert max(waits) <= 1.5 * seconds + 1
 
 
 def test_namespaces_that_always_come_anew_do_not_keep_out_others() -> None:
     """Forged events may each name another one: those that came before are the only ones that come first."""
-    waits = Simulation((f"new-{number}" for number in count()), 0.1).run(28)
-    assert len(waits) >= 50
+    waits = Simulation((f"new-{number}" for number in count()), 0.1).run(16)
+    assert len(waits) >= 28
     assert max(waits) <= 3.5
 
 
@@ -156,6 +156,8 @@ def test_a_pause_lets_another_namespace_begin() -> None:
     pausing, _, own = turns.join("busy"), turns.join("other"), turns.join("busy")
     now[0] += 0.01
     quiet = turns.join("quiet")
+    assert turns.pause(pausing, 0), "it has just begun"
+    now[0] += TURN_SECONDS
     assert not turns.pause(pausing, 0)
     assert quiet.begun.is_set()
     assert not own.begun.is_set()
@@ -171,7 +173,7 @@ def test_no_event_pauses_for_a_namespace_that_used_more() -> None:
     now[0] += 4
     turns.end(slow)
     assert quiet.begun.is_set()
-    now[0] += 0.25
+    now[0] += TURN_SECONDS
     assert turns.pause(quiet, 0)
     assert not waiting.begun.is_set()
 
@@ -190,6 +192,8 @@ class Costly:
         for number in range(10 * events):
             with self.turns.turn(f"dense-{number % 10}", 0):
                 self._cpu += seconds
+        with self.turns.turn("quiet", 0):
+            pass
 
     def in_work(self) -> int:
         """Return how many of their events are in work if each of them has two, and `quiet` four."""
@@ -209,21 +213,49 @@ def test_usual_events_are_not_costly() -> None:
     assert Costly(USUAL_CPU_SECONDS, events=20).in_work() == 5
 
 
-def test_the_cpu_of_an_event_counts_across_its_pauses() -> None:
-    """Ten parts of 0.02 seconds each are as costly as 0.2 seconds at once."""
+def test_a_namespace_stays_costly_for_a_while() -> None:
+    """Of ten, each is behind nine others, and would be taken for usual when its next event begins."""
+    now, cpu = 0.0, 0.0
+    turns = Turns(workers=4, waiting=155, clock=lambda: now, cpu_clock=lambda: cpu)
+    with turns.turn("dense", 0):
+        cpu += 0.3
+    now += 20
+    assert turns._is_costly("dense", now)
+    now += 60
+    assert not turns._is_costly("dense", now)
+
+
+def test_the_cpu_of_an_event_counts_while_it_works() -> None:
+    """At each of its calls, and not that of its other threads, which have clocks of their own."""
     cpu = 0.0
-    turns = Turns(workers=1, waiting=8, clock=lambda: 0.0, cpu_clock=lambda: cpu)
-    with turns.turn("dense", 0) as turn, ThreadPoolExecutor(1) as pool:
-        for number in range(10):
-            cpu += 0.02
-            others = [turns.join(f"other-{number}"), turns.join(f"another-{number}")]
-            held = pool.submit(turn.pause, 5)
-            for other in others:
-                assert other.begun.wait(5)
-            for other in others:
-                turns.end(other)
-            assert held.result()
-    assert turns._is_costly("dense", 0.0)
+    turns = Turns(workers=4, waiting=8, clock=lambda: 0.0, cpu_clock=lambda: cpu)
+    with turns.turn("dense", 0) as turn, ThreadPoolExecutor(1) as other_thread:
+        cpu += 0.2
+        assert other_thread.submit(turn.pause, 0).result()
+        assert not turns._is_costly("dense", 0.0)
+        assert turn.pause(0)
+        assert turns._is_costly("dense", 0.0)
+
+
+def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
+    """Ten namespaces of usual events could all begin costly ones at the same moment."""
+    turns = Turns(workers=12, waiting=8, clock=lambda: 0.0)
+    usual = turns.join("usual")
+    costly = [turns.join(f"dense-{number}") for number in range(MOST_COSTLY + 1)]
+    for turn in costly:
+        turn.cpu = 0.2
+    assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
+
+
+@pytest.mark.parametrize(("new", "begin"), [(True, MOST_UNKNOWN), (False, 13)])
+def test_few_namespaces_whose_cpu_is_unknown_are_in_work(*, new: bool, begin: int) -> None:
+    """Those of which an event has ended take all workers, and one more."""
+    turns = Turns(workers=12, waiting=115, clock=lambda: 0.0)
+    for number in range(0 if new else 20):
+        with turns.turn(f"namespace-{number}", 0):
+            pass
+    waiting = [turns.join(f"namespace-{number}") for number in range(20)]
+    assert sum(turn.begun.is_set() for turn in waiting) == begin
 
 
 def test_an_event_goes_on_after_a_pause_in_which_no_other_began() -> None:
@@ -237,7 +269,7 @@ def test_an_event_goes_on_after_a_pause_in_which_no_other_began() -> None:
 
 def test_use_is_forgotten() -> None:
     """A namespace that was busy alone for minutes is not behind others for as long."""
-    use = RecentUse()
+    use = RecentUse(HALF_LIFE_SECONDS)
     for second in range(600):
         use.add("busy", 4.0, float(second))
     assert use.of("busy", 599.0) == pytest.approx(4 * HALF_LIFE_SECONDS / 0.693, rel=0.15)
@@ -247,7 +279,7 @@ def test_use_is_forgotten() -> None:
 
 def test_namespaces_that_used_little_take_no_memory_for_good() -> None:
     """Forged events may name any number; they do not make those forgotten that used more."""
-    use = RecentUse()
+    use = RecentUse(HALF_LIFE_SECONDS)
     use.add("busy", 10.0, 0.0)
     for number in range(5 * MOST_NAMESPACES):
         use.add(f"namespace-{number}", 0.001, 1.0)
@@ -267,38 +299,69 @@ def test_objects_of_a_namespace_take_turns() -> None:
     assert ended <= 2
 
 
-def test_an_object_has_a_quarter_of_the_places_of_its_namespace() -> None:
+def sent_back(turns: Iterable[Turn]) -> Counter[str]:
+    """Return the number of events that lost their places, by namespace and object."""
+    return Counter(f"{turn.namespace} {turn.name}".strip() for turn in turns if turn.sent_back)
+
+
+def test_of_the_object_with_the_most_events_one_is_sent_back() -> None:
     """So that a flood of events about one leaves places for those about others."""
-    turns = Turns(workers=1, waiting=16, clock=lambda: 0.0)
-    turns.join("team", "Job/large")
-    for _ in range(3):
-        turns.join("team", "Job/large")
-    with pytest.raises(NamespaceBusyError, match="3 events of team/Job/large"):
-        turns.join("team", "Job/large")
-    turns.join("team", "Job/small")
+    turns = Turns(workers=1, waiting=4, clock=lambda: 0.0)
+    large = [turns.join("team", "Job/large") for _ in range(5)]
+    assert not sent_back(large), "one is in work, and four wait"
+    small = turns.join("team", "Job/small")
+    assert sent_back([*large, small]) == {"team Job/large": 1}
+    assert large[-1].sent_back
 
 
-def test_many_namespaces_leave_places_for_others() -> None:
+def test_of_the_namespace_with_the_most_events_one_is_sent_back() -> None:
     """Ten that send more events than there are places took all of them, and then all threads."""
-    turns = Turns(workers=4, waiting=155, clock=lambda: 0.0)
-    waiting: Counter[str] = Counter()
-    for number in range(400):
-        namespace = f"hostile-{number % 10}"
-        with suppress(NamespaceBusyError):
-            turns.join(namespace, f"Job/{number}")
-            waiting[namespace] += 1
-    assert waiting.total() - 5 < 155  # five are in work
-    assert set(waiting.values()) <= {14, 15, 16}
-    for number in range(3):
-        turns.join("real", f"Job/{number}")
+    settings = Settings()
+    turns = Turns(settings.workers, settings.waiting, clock=lambda: 0.0)
+    hostile = [turns.join(f"hostile-{number % 10}", f"Job/{number}") for number in range(400)]
+    real = [turns.join("real", f"Job/{number}") for number in range(3)]
+    waiting = Counter(turn.namespace for turn in hostile if not turn.begun.is_set())
+    assert not sent_back(real)
+    assert waiting.total() + len(real) == settings.waiting
+    assert set(waiting.values()) <= {11, 12}
 
 
-def test_a_namespace_has_a_few_places_though_none_is_free() -> None:
-    """Sixty namespaces with three events each take all 155 places, and a further one could send none."""
-    turns = Turns(workers=4, waiting=155, clock=lambda: 0.0)
-    for number in range(60 * 3):
-        turns.join(f"namespace-{number % 60}")
-    for _ in range(3):
-        turns.join("real")
-    with pytest.raises(NamespaceBusyError, match="3 events of namespace real"):
-        turns.join("real")
+def test_of_objects_with_as_many_events_the_newest_is_sent_back() -> None:
+    """Else none would be handled that has to wait."""
+    seconds = count()
+    turns = Turns(workers=1, waiting=2, clock=lambda: float(next(seconds)))
+    waiting = [turns.join("team", f"Job/{number}") for number in range(5)]
+    assert [turn.sent_back for turn in waiting] == [False, False, False, True, True]
+
+
+def test_of_new_namespaces_one_is_sent_back() -> None:
+    """Forged events may each name another one: those of a namespace that had events keep their places."""
+    settings, seconds = Settings(), count()
+    turns = Turns(settings.workers, settings.waiting, clock=lambda: float(next(seconds)))
+    names = [*(f"known-{number}" for number in range(settings.workers + 1)), "real"]
+    for name in names:
+        with turns.turn(name, 0):
+            pass
+    known = [turns.join(name) for name in names]
+    new = [turns.join(f"new-{number}") for number in range(400)]
+    assert not sent_back(known)
+    assert all(turn.sent_back for turn in new[settings.waiting + MOST_UNKNOWN :]), "the others came first"
+    assert sum(not turn.begun.is_set() for turn in [*known, *new]) == settings.waiting
+
+
+def test_an_event_in_a_pause_keeps_its_place() -> None:
+    """It has done a part of its work."""
+    now = [0.0]
+    turns = Turns(workers=1, waiting=2, clock=lambda: now[0])
+    pausing, other = turns.join("busy"), turns.join("other")
+    turns.join("quiet")
+    now[0] += TURN_SECONDS
+    with ThreadPoolExecutor(1) as thread:
+        held = thread.submit(turns.pause, pausing, 5)
+        while not pausing.paused:
+            time.sleep(0.001)
+        later = [turns.join("busy") for _ in range(5)]
+        assert sent_back([pausing, *later]) == {"busy": 4}
+        assert not pausing.sent_back
+        turns.end(other)
+        assert held.result()
