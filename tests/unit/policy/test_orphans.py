@@ -15,6 +15,7 @@ from tests.support.builders import (
     JOBSET_UID,
     TRAINJOB_UID,
     Object,
+    a_job,
     a_pod_group,
     a_trainjob,
     a_users_workload,
@@ -25,6 +26,7 @@ from tests.support.builders import (
 from tests.support.messages import mentions, without_message
 
 OF_JOBSET = a_pod_group("llama-trainer-22222222-3", root=a_trainjob())
+OF_STRAYS = a_pod_group("old-main-deadbeef", root=a_job())
 
 
 def _removed(body: Object) -> Plan:
@@ -50,6 +52,8 @@ KEPT = NoOp(Reason.UP_TO_DATE)
             OF_JOBSET, {TRAINJOB_UID, "99999999-x"}, _removed(OF_JOBSET), id="the JobSet was rebuilt"
         ),
         pytest.param(OF_JOBSET, {JOBSET_UID}, _removed(OF_JOBSET), id="only the JobSet is left"),
+        pytest.param(OF_STRAYS, {JOB_UID}, KEPT, id="a Job's, named after a JobSet that is gone"),
+        pytest.param(OF_STRAYS, set(), _removed(OF_STRAYS), id="that Job is gone too"),
         pytest.param(
             a_users_workload(),
             set(),

@@ -115,11 +115,13 @@ class _DesiredFields:
         values: each field that Muster may write, with its value; None removes it.
         kept: messages about templates labelled by hand or grouped upstream, which stay as they are.
         left: replicatedJobs whose pods have groups already, with the reason.
+        foreign: fields with another value, written by another manager; they stay.
     """
 
     values: dict[FieldPath, str | None] = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     left: dict[str, Reason] = field(default_factory=dict)
+    foreign: set[FieldPath] = field(default_factory=set)
 
 
 def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
@@ -275,11 +277,11 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
         desired.values[FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))] = policy.queue or None
         if any(entry.get("dependsOn") for entry in entries.values()):
             desired.values[FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))] = "1"
-    foreign = _foreign(runtime, desired)
+    desired.foreign = _foreign(runtime, desired)
     desired.kept += [
         f"{path} is {path.value_in(runtime)}, set by another field manager; the policy asks for {value}"
         for path, value in desired.values.items()
-        if value is not None and path in foreign
+        if value is not None and path in desired.foreign
     ]
     return desired
 
@@ -323,9 +325,8 @@ def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, A
     Fields of other managers stay; a field that is no longer desired is removed only if Muster owns it.
     """
     changed = dict(runtime)
-    foreign = _foreign(runtime, desired)
     for path, value in desired.values.items():
-        if path not in foreign and path.value_in(runtime) != value:
+        if path not in desired.foreign and path.value_in(runtime) != value:
             path.write(changed, value)
     return None if changed == runtime else changed
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from muster.objects.meta import KubernetesObject, ObjectRef
-from muster.objects.resources import WORKLOADS
+from muster.objects.resources import JOBS, WORKLOADS
 from muster.policy.group_labels import OWNER_UID, UID_CHARACTERS, is_musters
 from muster.policy.model import Action, Decision, NoOp, Plan, Verb
 from muster.policy.owners import kind_of, runs_as
@@ -53,10 +53,15 @@ def owner_uids(uids: Iterable[str]) -> frozenset[str]:
 
 
 def is_orphan(created: KubernetesObject, live_uids: frozenset[str]) -> bool:
-    """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt."""
+    """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt.
+
+    The fallback group of a Job whose pods have the labels of another owner is named after that one, and stays
+    until the Job is gone.
+    """
     if created.metadata.labels.get(OWNER_UID) not in live_uids:
         return True
-    if created.kind == WORKLOADS.kind:
+    controller = created.metadata.controller
+    if created.kind == WORKLOADS.kind or (controller is not None and controller.kind == JOBS.kind):
         return False
     return live_uids.isdisjoint(created.metadata.name.split("-"))
 
