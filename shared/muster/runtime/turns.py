@@ -267,6 +267,8 @@ class Turns:
         with self._lock:
             now = self._clock()
             self._count_cpu(turn, now)
+            if not turn.begun.is_set():
+                return False  # another thread of the event lost it
             if self._paused >= self._workers or not self._should_pause(turn, now):
                 return True
             self._paused += 1

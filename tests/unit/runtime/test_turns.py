@@ -109,6 +109,7 @@ def test_a_pause_ends_with_the_deadline() -> None:
         now[0] += TURN_SECONDS
         assert not turn.pause(0.05)
         assert not turn.begun.is_set()
+        assert not turn.pause(0.05), "nor for other threads of the event"
         stop.set()
         assert [done.result() for done in waiting] == [None, None]
     assert not turns._in_work
