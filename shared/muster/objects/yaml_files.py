@@ -97,8 +97,9 @@ NUMBER_LENGTH = 400
 such as `1:30`, takes quadratic time."""
 MOST_MERGES = 100
 """The most merges (`<<`) of one mapping: PyYAML removes each from a list, which takes quadratic time."""
-_CONTAINER = 8
-"""Characters that a mapping or a list counts for."""
+_WRITTEN = 8
+"""Characters that a mapping or a list counts for, and a key or a value beside its own: empty ones are written
+out, too."""
 _INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
 """A block may be nested so deeply: each level takes a character, in a line that begins after any line end."""
 _TAG_DIRECTIVE = re.compile("(?:\\A|[\n\r\x85\u2028\u2029\ufeff])%TAG")
@@ -380,9 +381,9 @@ def _size(node: yaml.Node, limit: int, sizes: dict[int, int]) -> int:
         sizes: the characters of mappings and lists that were counted already, by their identity.
     """
     if isinstance(node, yaml.ScalarNode):
-        return len(node.value)
+        return _WRITTEN + len(node.value)
     if id(node) not in sizes:
         sizes[id(node)] = limit + 1
         entries = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
-        sizes[id(node)] = _CONTAINER + sum(_size(entry, limit, sizes) for entry in entries)
+        sizes[id(node)] = _WRITTEN + sum(_size(entry, limit, sizes) for entry in entries)
     return sizes[id(node)]

@@ -40,6 +40,7 @@ def test_aliases_are_written_out() -> None:
     "text",
     [
         a_bomb(12),
+        f"""a: &a [{'"", ' * 1000}]\nb: &b [{"*a, " * 1000}]\nc: [{"*b, " * 300}]""",
         f"a: &a {'x' * 20_000}\nb: [{'*a, ' * 20_000}]",
         "a: &a [*a]",
         "&a {b: *a}",
