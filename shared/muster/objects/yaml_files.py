@@ -82,8 +82,8 @@ for _type in ("binary", "omap", "pairs", "set", "timestamp"):
     SafeLoader.add_constructor(f"tag:yaml.org,2002:{_type}", SafeLoader.construct_other)
 
 WRITTEN_OUT = 16 * 1024 * 1024
-"""The most characters of data with every alias written out, unless the text has a sixteenth of them itself:
-a few hundred bytes of aliases, also as merges (`<<`), can stand for gigabytes."""
+"""The most characters that the aliases of a text may stand for: a few hundred bytes of them, also as merges
+(`<<`), can stand for gigabytes."""
 DEEPEST = 100
 """The deepest nesting. The C parser ends the process at some ten thousand levels; a Job has about ten."""
 MOST_NODES = 500_000
@@ -348,11 +348,9 @@ def _check(text: str | bytes, known: str, data: DataLimit) -> None:
         nodes = sum(isinstance(event, yaml.NodeEvent) for event in _bounded(text, MOST_NODES))
         data.require(nodes * _NODE)
     if "*" in known and _ANCHOR.search(known):
-        limit = max(WRITTEN_OUT, 16 * len(text))
-        sizes: dict[int, int] = {}
         documents = yaml.compose_all(text, SafeLoader)
-        if sum(_size(node, limit, sizes) for node in documents if node is not None) > limit:
-            raise yaml.YAMLError(f"aliases stand for more than {limit} characters")
+        if sum(_Size().of_aliases(node) for node in documents if node is not None) > WRITTEN_OUT:
+            raise yaml.YAMLError(f"aliases stand for more than {WRITTEN_OUT} characters")
 
 
 def _bounded(text: str | bytes, most_nodes: float = math.inf) -> Iterator[yaml.Event]:
@@ -372,18 +370,28 @@ def _bounded(text: str | bytes, most_nodes: float = math.inf) -> Iterator[yaml.E
         yield event
 
 
-def _size(node: yaml.Node, limit: int, sizes: dict[int, int]) -> int:
-    """Return the characters of a node with every alias written out.
+class _Size:
+    """Counts the characters of a document's nodes, as in the text and with every alias written out."""
 
-    Args:
-        node: the node.
-        limit: of the characters; more stand for a node that contains itself.
-        sizes: the characters of mappings and lists that were counted already, by their identity.
-    """
-    if isinstance(node, yaml.ScalarNode):
-        return _WRITTEN + len(node.value)
-    if id(node) not in sizes:
-        sizes[id(node)] = limit + 1
-        entries = itertools.chain(*node.value) if isinstance(node, yaml.MappingNode) else node.value
-        sizes[id(node)] = _WRITTEN + sum(_size(entry, limit, sizes) for entry in entries)
-    return sizes[id(node)]
+    def __init__(self) -> None:
+        self._text = 0.0
+        self._written_out: dict[int, float] = {}
+        """The characters of each node, by its identity."""
+
+    def of_aliases(self, document: yaml.Node) -> float:
+        """Return the characters that aliases stand for; infinite if a node contains itself."""
+        return self._of(document) - self._text
+
+    def _of(self, node: yaml.Node) -> float:
+        known = self._written_out.get(id(node))
+        if known is not None:
+            return known
+        own: float = _WRITTEN + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
+        self._text += own
+        self._written_out[id(node)] = math.inf
+        if isinstance(node, yaml.MappingNode):
+            own += sum(self._of(entry) for entry in itertools.chain(*node.value))
+        elif isinstance(node, yaml.SequenceNode):
+            own += sum(map(self._of, node.value))
+        self._written_out[id(node)] = own
+        return own

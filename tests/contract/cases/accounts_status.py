@@ -169,8 +169,8 @@ def events_are_the_components_own(api: Conversation, ns: str) -> None:
     try_events(function, ns, api.must("POST", jobs(ns), job()), "emit-conditions")
 
 
-def a_runtime(**more: Any) -> Object:
-    """A TrainingRuntime of two replicatedJobs."""
+def a_runtime(policy: str = "kaiScheduler: {queue: a}", **more: Any) -> Object:
+    """A TrainingRuntime of two replicatedJobs, with a policy."""
     pods: Object = {"metadata": {"labels": {"team": "a"}}, "spec": pod_spec(restartPolicy="Never")}
     entries = [
         {"name": name, "template": {"spec": {"template": pods}}} for name in ("dataset-initializer", "node")
@@ -178,17 +178,22 @@ def a_runtime(**more: Any) -> Object:
     return {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainingRuntime",
-        "metadata": {"name": "torch"},
+        "metadata": {
+            "name": "torch",
+            "annotations": {"muster.dev/pod-group-policy": policy} if policy else {},
+        },
         "spec": {"mlPolicy": {"numNodes": 2}, "template": {"spec": {"replicatedJobs": entries}}},
         **more,
     }
 
 
-def _mark_runtime(api: Conversation, ns: str) -> tuple[Conversation, str, Object]:
+def _mark_runtime(
+    api: Conversation, ns: str, runtime: Object | None = None
+) -> tuple[Conversation, str, Object]:
     """The token of mark-runtime, with the path of a runtime and its stored object."""
     serve(api.api, "trainer")
     path = f"{RUNTIMES.format(ns)}/torch"
-    stored = api.must("POST", RUNTIMES.format(ns), a_runtime())
+    stored = api.must("POST", RUNTIMES.format(ns), runtime or a_runtime())
     misuse = {**stored, "metadata": {**stored["metadata"], "labels": {"a": "b"}}}
     return account(api, "mark-runtime", "PUT", path, misuse), path, stored
 
@@ -217,6 +222,56 @@ def runtimes_are_marked(api: Conversation, ns: str) -> None:
     del pods_of(unmarked, 1)["spec"]["schedulerName"]
     del unmarked["spec"]["template"]["metadata"]
     assert pods_of(function.must("PUT", path, unmarked), 1)["metadata"]["labels"] == {"team": "a"}
+
+
+@case(releases=BOTH)
+def runtimes_without_a_policy_get_nothing(api: Conversation, ns: str) -> None:
+    """mark-runtime only opts out pods of another scheduler there, and takes away what it wrote."""
+    function, path, stored = _mark_runtime(api, ns, a_runtime(policy=""))
+    pods_of(stored)["metadata"]["labels"]["muster.dev/group"] = "trainer"
+    pods_of(stored)["spec"]["schedulerName"] = "volcano"
+    stored = api.must("PUT", path, stored)
+    for misuse in (_with_group, _opted_out, _with_queue, _with_kai, _with_queue_of_the_jobset):
+        runtime = api.must("GET", path)
+        misuse(runtime)
+        assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
+    pods_of(stored)["metadata"]["labels"]["muster.dev/group"] = "none"
+    function.must("PUT", path, stored)
+    stored = api.must("GET", path)
+    del pods_of(stored)["metadata"]["labels"]["muster.dev/group"]
+    function.must("PUT", path, stored)
+
+
+@case(releases=BOTH)
+def only_a_policy_of_kai_brings_its_fields(api: Conversation, ns: str) -> None:
+    """Pods of a policy with groups would wait for ever for a scheduler that may not be there."""
+    function, path, stored = _mark_runtime(api, ns, a_runtime(policy="workload: {}"))
+    for misuse in (_with_queue, _with_kai, _with_queue_of_the_jobset):
+        runtime = api.must("GET", path)
+        misuse(runtime)
+        assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
+    _with_group(stored)
+    function.must("PUT", path, stored)
+
+
+def _with_group(runtime: Object) -> None:
+    pods_of(runtime, 1)["metadata"]["labels"]["muster.dev/group-size"] = "1"
+
+
+def _opted_out(runtime: Object) -> None:
+    pods_of(runtime, 1)["metadata"]["labels"]["muster.dev/group"] = "none"
+
+
+def _with_queue(runtime: Object) -> None:
+    pods_of(runtime, 1)["metadata"]["labels"]["kai.scheduler/queue"] = "a"
+
+
+def _with_kai(runtime: Object) -> None:
+    pods_of(runtime, 1)["spec"]["schedulerName"] = "kai-scheduler"
+
+
+def _with_queue_of_the_jobset(runtime: Object) -> None:
+    runtime["spec"]["template"]["metadata"] = {"labels": {"kai.scheduler/queue": "a"}}
 
 
 @case(releases=BOTH)

@@ -148,17 +148,28 @@ def test_why_it_was_given_up_is_cut() -> None:
     assert {len(body["metadata"]["annotations"][FALLBACK]) for body in patches} == {1024}
 
 
+def given_up(then: str, pod: Modifier) -> Observed:
+    """A gang of two whose PodGroup says that it was given up."""
+    group = a_pod_group(NAME, placed, annotated({FALLBACK: "SchedulingTimedOut: it waited"}), min_count=1)
+    given = given_waiting(LIMIT, then)
+    pods = [a_pod(None, index, pod) for index in range(2)]
+    return observed(workload=a_workload(a_gang("main", 1)), groups=[group], pods=pods, sources=given.sources)
+
+
 def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:
     """Also when all its pods run: a restart would wait for the whole gang otherwise."""
-    annotation = annotated({FALLBACK: "SchedulingTimedOut: it waited"})
-    group = a_pod_group(NAME, placed, annotation, min_count=1)
-    given = observed(
-        workload=a_workload(a_gang("main", 1)),
-        groups=[group],
-        pods=[a_pod(None, index, bound) for index in range(2)],
-    )
+    given = given_up("Basic", bound)
     assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
     assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "SchedulingTimedOut")
+
+
+def test_a_gang_is_given_up_only_under_a_policy_that_says_so() -> None:
+    """A stolen token of resize-gang may write the annotation on any PodGroup of Muster's."""
+    plan = plan_resize(given_up("Report", gated()), NOW)
+    assert isinstance(plan, Plan)
+    (patch,) = [action for action in plan.actions if action.target.kind == "PodGroup"]
+    assert patch.body is not None
+    assert patch.body["spec"] == {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
 
 def test_suspend_suspends_the_owner_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -55,8 +56,18 @@ def scheduling_timeout(
     return SchedulingTimeout(late, policy.scheduling_timeout_seconds, policy.on_timeout) if late else None
 
 
-def gave_up_waiting(group: PodGroup) -> bool:
-    """Whether a gang was given up after its timeout: its pods are scheduled one by one from then on."""
+def groups_given_up(resolved: ResolvedOwner, groups: Iterable[PodGroup]) -> frozenset[str]:
+    """Return the names of PodGroups given up after their timeout: their pods are scheduled one by one.
+
+    The annotation that says so counts only under a policy that asks for it: a stolen token could write it.
+    """
+    policy = resolved.policy.workload
+    if policy is None or policy.scheduling_timeout_seconds is None or policy.on_timeout != "Basic":
+        return frozenset()
+    return frozenset(group.metadata.name for group in groups if _gave_up_waiting(group))
+
+
+def _gave_up_waiting(group: PodGroup) -> bool:
     return group.metadata.annotations.get(FALLBACK, "").startswith(f"{Reason.SCHEDULING_TIMED_OUT}: ")
 
 
@@ -67,7 +78,7 @@ def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
     count. The refusal is not repeated for pods of a restarted or resumed owner; their creation counts.
     """
     policy = group.spec.scheduling_policy
-    if not is_musters(group.metadata.labels) or group.being_deleted or gave_up_waiting(group):
+    if not is_musters(group.metadata.labels) or group.being_deleted or _gave_up_waiting(group):
         return None
     if policy.gang is None or len(staying) < policy.min_count:
         return None
