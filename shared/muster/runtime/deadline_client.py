@@ -21,8 +21,8 @@ from muster.runtime.tracing import Spans, no_spans
 
 T = TypeVar("T")
 
-LARGE_OBJECT = 64 * 1024
-"""Bytes of an object beyond which a GET counts as a list; a usual object has 5 KB."""
+LARGE_OBJECT = 8 * 1024
+"""Bytes of an object beyond which a GET counts as a list: an event may read dozens. A usual one has 5 KB."""
 
 LARGE_PAGE = 1024 * 1024
 """Bytes of a page beyond which no other is in memory before it counts; 100 pods have 800 KB."""

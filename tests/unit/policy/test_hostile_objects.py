@@ -171,3 +171,13 @@ def test_the_largest_owner_is_planned_in_the_same_bounds(name: str, entries: lis
     for step in sorted(set(STEPS) - {"mark_runtime"}):
         assert is_quick(step, cluster, jobset)
         assert _peak(step, cluster, jobset) < MEBIBYTES * 2**20
+
+
+def test_the_annotations_of_a_jobset_are_not_copied_for_each_replicated_job() -> None:
+    """The API server takes 262,144 bytes of them: 1,000 replicatedJobs took 1.4 s of CPU in every plan."""
+    entries = [a_replicated_job(f"node-{number}", label="main") for number in range(1000)]
+    for entry in entries:
+        entry["template"].setdefault("metadata", {})["annotations"] = {"a": "b"}
+    jobset = a_jobset(*entries, modifiers=[annotated({f"{number:x}": "" for number in range(43_000)})])
+    for step in ("create_workload", "emit_conditions"):
+        assert is_quick(step, Snapshot([a_namespace(), jobset]), jobset)

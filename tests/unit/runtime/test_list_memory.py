@@ -232,6 +232,17 @@ def test_large_objects_that_are_read_one_by_one_count_as_well() -> None:
         cluster.get(JOBS, "llama", "team-a")
 
 
+def test_dozens_of_objects_that_are_read_one_by_one_count_together() -> None:
+    """Forty groups of 64 KiB of small labels each took a function to 530 MiB, of ten namespaces at once."""
+    labels = {f"{number:x}": "" for number in range(5_000)}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "llama", "labels": labels}}
+    assert len(json.dumps(job)) < 64 * 1024
+    cluster = DeadlineClient(answering(job), 10, memory=SharedListMemory(LIMIT))
+    cluster.begin()
+    with pytest.raises(TooManyObjects):
+        all(cluster.get(JOBS, "llama", "team-a") for _ in range(40))
+
+
 def test_large_pages_are_parsed_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes ten times its text until its containers are dropped and the rest is counted."""
     page = with_items([{**BODY, "x": "x" * (LARGE_PAGE + 1)}])

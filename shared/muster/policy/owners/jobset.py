@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
@@ -101,7 +102,7 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
         ]
         waits.append((1 << index) - 1 if in_order else _with_theirs(named, waits))
         ends.append(_with_theirs(named, ends, "Complete"))
-        annotations = jobset.metadata.annotations | entry.template.metadata.annotations
+        annotations = ChainMap(jobset.metadata.annotations, entry.template.metadata.annotations)
         step = entry.template.metadata.labels.get(group_labels.ANCESTOR, "")
         pods = pod_set_of(
             entry.template,
