@@ -185,6 +185,7 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 def _kustomization(folder: Path) -> dict[str, Any]:
     path = folder / _FILE
+    _check_inside(folder, path)
     if _size(path) > MOST_OF_KUSTOMIZATION:
         raise UnsupportedManifestError(f"{path}: has more than {MOST_OF_KUSTOMIZATION} bytes")
     documents = _documents(path)
@@ -215,6 +216,18 @@ def _check(model: type[BaseModel], value: Any, place: str) -> None:
 def _size(path: Path) -> int:
     """Return the bytes of a file; none if it is no file, which its reader refuses."""
     return path.stat().st_size if path.is_file() else 0
+
+
+def _check_inside(folder: Path, path: Path) -> None:
+    """Check that a file is in its kustomization's folder or below, as kubectl does.
+
+    Others may be of /proc, where files have no size, and reading some takes for ever.
+
+    Raises:
+        UnsupportedManifestError: it is elsewhere.
+    """
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise UnsupportedManifestError(f"{path}: is not in {folder} or below")
 
 
 def _documents(path: Path) -> list[Any]:
@@ -260,12 +273,13 @@ def of_kind(objects: Iterable[Manifest], kind: str) -> list[Manifest]:
 
 def _resources(folder: Path, kustomization: dict[str, Any], depth: int, left: Left) -> list[Manifest]:
     entries = kustomization.get("resources") or []
-    return [manifest for entry in entries for manifest in _resource(folder / entry, depth, left)]
+    return [manifest for entry in entries for manifest in _resource(folder, folder / entry, depth, left)]
 
 
-def _resource(path: Path, depth: int, left: Left) -> list[Manifest]:
+def _resource(folder: Path, path: Path, depth: int, left: Left) -> list[Manifest]:
     if path.is_dir():
         return _accumulated([], path.resolve(), depth + 1, left, kind=_KUSTOMIZATION)
+    _check_inside(folder, path)
     left.take(1, _size(path))
     documents = _documents(path)
     for manifest in documents:

@@ -171,6 +171,25 @@ def test_long_kustomizations_are_refused(folders: int, size: int, named: str, tm
         load(tmp_path)
 
 
+@pytest.mark.parametrize("entry", ["/proc/kmsg", "../secret.yaml", "link.yaml"])
+def test_files_outside_of_the_folder_are_not_read(entry: str, tmp_path: Path) -> None:
+    """Reading /proc/kmsg takes for ever, and an error quotes of a file; kubectl refuses them too."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "secret.yaml").write_text("{kind: A, metadata: {name: a}}")
+    (folder / "link.yaml").symlink_to("/proc/kmsg")
+    (folder / "kustomization.yaml").write_text(f"resources: [{entry}]")
+    with pytest.raises(UnsupportedManifestError, match=f"{entry}: is not in .* or below"):
+        load(folder)
+
+
+def test_a_kustomization_that_is_a_link_to_another_place_is_not_read(tmp_path: Path) -> None:
+    """A folder may come from an archive of somebody else."""
+    (tmp_path / "kustomization.yaml").symlink_to("/proc/kmsg")
+    with pytest.raises(UnsupportedManifestError, match=r"kustomization\.yaml: is not in .* or below"):
+        load(tmp_path)
+
+
 def test_documents_of_long_files_are_not_kept(tmp_path: Path) -> None:
     """Only those of files as short as in eventing/, which tests load again and again."""
     entries = [f"{number}.yaml" for number in range(10)]
