@@ -311,17 +311,20 @@ def _send(
         raise BadInput(f"--to: {url!r} is not a URL of a function or broker")
     keep_to_this_machine("--to", host, "functions write when they get an event", beyond=beyond)
     content_mode = ContentMode(mode or ContentMode.BINARY)
-    events = [outgoing(request, content_mode) for request in stream[:count]]
-    sent: list[SentEvent] = []
+    with step_shown("checking events:") as show:
+        for number, request in enumerate(stream[:count], start=1):
+            show(f"event {number}")
+            outgoing(request, content_mode)
+    answers: list[tuple[int, str, bool]] = []
     began = monotonic()
     with stop_signals() as stop:
         # Followed, a redirect would send events to a host that was not named.
         target = HttpTarget(url, redirected=False)
-        for event in resend(events, target, Pace(speed or 0.0, seconds), stop):
-            sent.append(event)
-            echo_line(f"{len(sent):>4} {_answer_line(event)}")
-    _print_answers(sent, len(stream), monotonic() - began)
-    if not all(event.delivered for event in sent):
+        for event in resend(stream[:count], content_mode, target, Pace(speed or 0.0, seconds), stop):
+            answers.append((event.status, event.reply, event.delivered))
+            echo_line(f"{len(answers):>4} {_answer_line(event)}")
+    _print_answers(answers, len(stream), monotonic() - began)
+    if not all(delivered for _, _, delivered in answers):
         raise SystemExit(1)
 
 
@@ -341,11 +344,12 @@ def _answer_line(sent: SentEvent) -> str:
     return f"{describe(sent.event)}: {' '.join(filter(None, parts))}"
 
 
-def _print_answers(sent: Sequence[SentEvent], total: int, seconds: float) -> None:
-    delivered = sum(event.delivered for event in sent)
-    counts = f"{delivered} accepted, {len(sent) - delivered} refused"
-    echo(f"{len(sent)} of {total} events sent in {seconds:.1f} s: {counts}")
-    for status, times in sorted(Counter(event.status for event in sent).items()):
+def _print_answers(answers: Sequence[tuple[int, str, bool]], total: int, seconds: float) -> None:
+    """Print how many events were sent, and how often each status and type of a reply came."""
+    delivered = sum(delivered for _, _, delivered in answers)
+    counts = f"{delivered} accepted, {len(answers) - delivered} refused"
+    echo(f"{len(answers)} of {total} events sent in {seconds:.1f} s: {counts}")
+    for status, times in sorted(Counter(status for status, _, _ in answers).items()):
         echo_line(f"  {status or 'no answer'}: {times}")
-    for reply, times in sorted(Counter(event.reply for event in sent if event.reply).items()):
+    for reply, times in sorted(Counter(reply for _, reply, _ in answers if reply).items()):
         echo_line(f"  {reply}: {times}")

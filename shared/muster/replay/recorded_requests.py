@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.events.cloudevent import EventLimits
-from muster.objects.memory import DataLimit
+from muster.objects.memory import DataLimit, memory_of
 from muster.objects.text import has_more_values
 from muster.replay.files import (
     BadFileError,
@@ -87,7 +87,7 @@ def read_events(path: Path, limit: DataLimit | None = None) -> list[RecordedRequ
     requests: list[RecordedRequest] = []
     with located(str(path)):
         for request in islice(_all_requests(documents), MOST_EVENTS + 1):
-            limit.take(EVENT_BYTES + len(request.body))
+            limit.take(EVENT_BYTES + len(request.body) + memory_of(request.headers))
             requests.append(request)
     if len(requests) > MOST_EVENTS:
         raise BadFileError(str(path), f"has more than {MOST_EVENTS} events")

@@ -72,13 +72,11 @@ class OutgoingEvent:
 
     Attributes:
         event: the event.
-        time: its recorded time; 1970 if it has none.
         headers: of the request.
         body: of the request.
     """
 
     event: CloudEvent
-    time: datetime
     headers: Mapping[str, str]
     body: bytes
 
@@ -89,45 +87,49 @@ def outgoing(request: RecordedRequest, mode: ContentMode) -> OutgoingEvent:
     Raises:
         BadFileError: the request is no event, or one that the mode cannot carry.
     """
-    event, time = event_of(request), time_of(request, _EPOCH)
+    event = event_of(request)
     if mode is ContentMode.BINARY:
-        return OutgoingEvent(event, time, event.headers(), event.data)
+        return OutgoingEvent(event, event.headers(), event.data)
     try:
-        body = json.dumps(event.structured()).encode()
+        body = json.dumps(event.structured(), ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise BadFileError(request.location, "its data is not JSON, contrary to its content type") from None
-    return OutgoingEvent(event, time, {"Content-Type": STRUCTURED}, body)
+    return OutgoingEvent(event, {"Content-Type": STRUCTURED}, body)
 
 
 def resend(
-    stream: Sequence[OutgoingEvent], target: Target, pace: Pace, stop: threading.Event
+    stream: Sequence[RecordedRequest], mode: ContentMode, target: Target, pace: Pace, stop: threading.Event
 ) -> Iterator[SentEvent]:
     """Send events one after the other, each after the answer to the one before, and yield each answer.
+
+    Each request is made when it is sent: all of them would take as much memory as the events again.
 
     The recorded times are used in ascending order, whatever the order of the events: the first event is sent
     at the earliest time. Events without a time are sent at once.
 
     Args:
         stream: the events, in the order of sending.
+        mode: the content mode; each event has one (`outgoing`).
         target: the function or broker.
         pace: speed and duration.
         stop: ends sending before the next event once it is set.
     """
     began = monotonic()
     end = began + (inf if pace.seconds is None else pace.seconds)
-    for event, delay in zip(stream, send_times(stream, pace.speed), strict=True):
+    for request, delay in zip(stream, send_times(stream, pace.speed), strict=True):
         rest = max(0.0, min(began + delay, end) - monotonic())
         if stop.wait(min(rest, threading.TIMEOUT_MAX)) or monotonic() >= end:
             return
-        yield _send(event, target, min(ANSWER_SECONDS, end - monotonic()))
+        yield _send(outgoing(request, mode), target, min(ANSWER_SECONDS, end - monotonic()))
 
 
-def send_times(stream: Sequence[OutgoingEvent], speed: float) -> list[float]:
+def send_times(stream: Sequence[RecordedRequest], speed: float) -> list[float]:
     """Return when to send each event, in seconds after the start; 0 for all if speed is 0."""
     if not speed:
         return [0.0] * len(stream)
-    first = min((event.time for event in stream if event.time != _EPOCH), default=_EPOCH)
-    return sorted(max(0.0, (event.time - first).total_seconds()) / speed for event in stream)
+    times = [time_of(request, _EPOCH) for request in stream]
+    first = min((time for time in times if time != _EPOCH), default=_EPOCH)
+    return sorted(max(0.0, (time - first).total_seconds()) / speed for time in times)
 
 
 def _send(outgoing_event: OutgoingEvent, target: Target, seconds: float) -> SentEvent:

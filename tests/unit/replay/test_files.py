@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 import tracemalloc
 from pathlib import Path
 
 import pytest
 
-from muster.objects.memory import DataLimit
+from muster.objects.memory import DataLimit, memory_of
 from muster.replay import files, recorded_requests, snapshots
+from muster.replay.recorded_requests import STRUCTURED
 
 
 def test_a_file_may_not_unpack_to_more_than_the_limit(
@@ -117,6 +119,15 @@ def test_the_events_of_a_file_are_limited(tmp_path: Path, monkeypatch: pytest.Mo
     tracemalloc.stop()
 
 
+def test_headers_of_events_count_as_well(tmp_path: Path) -> None:
+    """200,000 events of 150 headers each, 1.3 MB packed, took 2.8 GiB."""
+    events = tmp_path / "e.jsonl"
+    headers = {f"h{number}": "" for number in range(150)}
+    events.write_text(f"{json.dumps({'headers': headers})}\n" * 100)
+    with pytest.raises(files.BadFileError, match="more than 500000 bytes of memory"):
+        recorded_requests.read_events(events, DataLimit(500_000))
+
+
 def test_files_of_events_and_objects_share_one_limit(tmp_path: Path) -> None:
     """What a command keeps of them: bodies of events, and data of objects; of comments an eighth."""
     events, objects, comments = tmp_path / "e.jsonl", tmp_path / "o.yaml", tmp_path / "c.yaml"
@@ -125,7 +136,8 @@ def test_files_of_events_and_objects_share_one_limit(tmp_path: Path) -> None:
     comments.write_text("#" * 16_000)
     limit = DataLimit(100_000)
     recorded_requests.read_events(events, limit)
-    assert limit.left == 100_000 - 10 * (500 + len('{"data":"aaaaaaaaa"}'))
+    headers = memory_of({"content-type": STRUCTURED})
+    assert limit.left == 100_000 - 10 * (500 + len('{"data":"aaaaaaaaa"}') + headers)
     before = limit.left
     snapshots.read_snapshots([comments], limit)
     assert limit.left == before - 2_000 - 100  # and of an empty list of documents

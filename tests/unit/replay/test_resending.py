@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from muster.replay import resending
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
-from muster.replay.resending import ContentMode, OutgoingEvent, Pace, SentEvent, outgoing, resend, send_times
+from muster.replay.resending import ContentMode, Pace, SentEvent, outgoing, resend, send_times
 from muster.simulator.broker import Answer, CloudEvent, NoAnswerError
 from tests.conftest import Wording
 from tests.unit.runtime.fakes import NOW
@@ -36,14 +37,9 @@ def recorded(**changed: Any) -> RecordedRequest:
     )
 
 
-def ready(*seconds: float) -> list[OutgoingEvent]:
+def ready(*seconds: float) -> list[RecordedRequest]:
     """Events that were sent so many seconds after NOW; their ids are the seconds."""
-    return [
-        outgoing(
-            recorded(id=str(after), time=(NOW + timedelta(seconds=after)).isoformat()), ContentMode.BINARY
-        )
-        for after in seconds
-    ]
+    return [recorded(id=str(after), time=(NOW + timedelta(seconds=after)).isoformat()) for after in seconds]
 
 
 class _TimedFunction:
@@ -67,7 +63,7 @@ class _TimedFunction:
 
 def answered(answer: Answer | None) -> SentEvent:
     """The fields recorded of an answer."""
-    (sent,) = resend(ready(0), _TimedFunction(answer), Pace(), threading.Event())
+    (sent,) = resend(ready(0), ContentMode.BINARY, _TimedFunction(answer), Pace(), threading.Event())
     return sent
 
 
@@ -89,6 +85,27 @@ def test_structured_mode_is_one_json_object() -> None:
     one = outgoing(recorded(), ContentMode.STRUCTURED)
     assert one.headers == {"Content-Type": STRUCTURED}
     assert json.loads(one.body) == ENVELOPE
+
+
+def test_structured_mode_escapes_no_characters() -> None:
+    """Escaped, an emoji has twelve bytes in place of four."""
+    assert "é".encode() in outgoing(recorded(data={"name": "é"}), ContentMode.STRUCTURED).body
+
+
+def test_a_request_is_made_when_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them would take as much memory as the events again."""
+    made: list[str] = []
+
+    def counted(request: RecordedRequest, mode: ContentMode) -> Any:
+        made.append(request.location)
+        return outgoing(request, mode)
+
+    monkeypatch.setattr(resending, "outgoing", counted)
+    sent = resend(
+        ready(0, 0, 0), ContentMode.STRUCTURED, _TimedFunction(Answer(202)), Pace(), threading.Event()
+    )
+    next(sent)
+    assert len(made) == 1
 
 
 def test_broken_json_has_no_structured_mode(wording: Wording) -> None:
@@ -162,20 +179,20 @@ def test_when_events_go_out(seconds: tuple[float, ...], speed: float, want: list
 
 def test_an_event_without_a_time_is_due_at_once() -> None:
     """The attribute is optional."""
-    assert send_times([*ready(10, 12), outgoing(recorded(), ContentMode.BINARY)], 1.0) == [0, 0, 2]
+    assert send_times([*ready(10, 12), recorded()], 1.0) == [0, 0, 2]
 
 
 def test_they_are_waited_for() -> None:
     """Not a moment earlier than recorded."""
     function = _TimedFunction(Answer(202))
-    list(resend(ready(0, 0.2), function, Pace(1.0), threading.Event()))
+    list(resend(ready(0, 0.2), ContentMode.BINARY, function, Pace(1.0), threading.Event()))
     assert function.times[1] >= 0.2
 
 
 def test_it_keeps_within_the_time_given() -> None:
     """It does not wait for an event that is due later, nor longer than that for an answer."""
     function = _TimedFunction(Answer(202))
-    list(resend(ready(0, 60), function, Pace(1.0, seconds=5.0), _StopsAfter(5.0)))
+    list(resend(ready(0, 60), ContentMode.BINARY, function, Pace(1.0, seconds=5.0), _StopsAfter(5.0)))
     assert len(function.came) == 1
     assert function.patience[0] is not None
     assert function.patience[0] <= 5.0
@@ -202,7 +219,7 @@ def test_it_stops_on_request() -> None:
         stop.set()
         return Answer(202)
 
-    assert len(list(resend(ready(0, 0, 0), function, Pace(), stop))) == 1
+    assert len(list(resend(ready(0, 0, 0), ContentMode.BINARY, function, Pace(), stop))) == 1
 
 
 def test_an_answer_is_about_its_event() -> None:
@@ -213,4 +230,7 @@ def test_an_answer_is_about_its_event() -> None:
 def test_a_wait_of_years_is_no_error() -> None:
     """At a low speed an event is due later than any thread can wait."""
     stop = _StopsAfter(threading.TIMEOUT_MAX)
-    assert len(list(resend(ready(0, 60), _TimedFunction(Answer(202)), Pace(1e-300), stop))) == 1
+    assert (
+        len(list(resend(ready(0, 60), ContentMode.BINARY, _TimedFunction(Answer(202)), Pace(1e-300), stop)))
+        == 1
+    )
