@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache, partial
-from itertools import chain, groupby
+from itertools import chain, count, groupby
 from typing import Any, TypeVar
 
 from muster.cluster.errors import ApiGone, Forbidden
@@ -118,7 +118,8 @@ def read_status(
     Args:
         cluster: where to look.
         namespace: the only one to look at.
-        reading: called with the name of each kind before it is listed.
+        reading: called with the name of each kind before it is listed, and with the number of each object,
+            which may have a megabyte.
 
     Raises:
         ClusterError: the API server does not answer, or does not serve pods.
@@ -189,8 +190,18 @@ class _Lister:
     ) -> list[_Found]:
         """Return everything that `view` yields from a kind; nothing if it is forbidden or not installed."""
         self.reading(resource.plural)
+        number = count(1)
+
+        def shown(objects: Iterable[Object]) -> Iterator[Object]:
+            for body in objects:
+                self.reading(f"{resource.plural}: {next(number)}")
+                yield body
+
+        def viewed(objects: Iterable[Object]) -> Iterable[_Found]:
+            return view(shown(objects))
+
         try:
-            return collect(self.cluster, resource, view, self.namespace, labels=labels, fields=fields)
+            return collect(self.cluster, resource, viewed, self.namespace, labels=labels, fields=fields)
         except Forbidden as error:
             self.not_read[resource.plural] = error.message
         except ApiGone:

@@ -22,7 +22,7 @@ from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
 from muster.runtime.step import Step, Subject
 
 ROUND_SECONDS = 30 * 60.0
-"""The maximum age of a round's lists. A round of 10,000 Jobs took up to 19 sweeps, one each minute."""
+"""The time of a round after its last list page. Of 10,000 Jobs it took up to 19 sweeps, one each minute."""
 
 TURN_SECONDS = 0.01
 """The time of one turn of a namespace in a sweep. Reading and writing an object takes 5 to 20 ms."""
@@ -190,12 +190,15 @@ class _Round:
         self._step = step
         self._subjects: _Turns | None = None
         self._all = 0
-        self._began = time.monotonic()
+        self._read_until = time.monotonic()
 
     @property
     def is_old(self) -> bool:
-        """Whether its lists are too old."""
-        return time.monotonic() - self._began >= ROUND_SECONDS
+        """Whether it was long ago that its lists were read, or the last page if they are not complete.
+
+        Lists that take longer than a round would be begun anew for ever.
+        """
+        return time.monotonic() - self._read_until >= ROUND_SECONDS
 
     def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
         """Return the objects that are left; None if the deadline passed before the lists were complete."""
@@ -206,6 +209,7 @@ class _Round:
             try:
                 while not self.listed.complete:
                     self.listed.read_page()
+                    self._read_until = time.monotonic()
             except DeadlineExceeded:
                 return None
             self._subjects = _Turns(self._step.responsible_for(self.listed), event.id)

@@ -101,6 +101,13 @@ def test_lists_are_read_page_by_page(expiries: int) -> None:
     assert cluster.expiries == 0
 
 
+def test_each_object_is_shown() -> None:
+    """A thousand pods of a megabyte each took 82 s without a sign."""
+    shown: list[str] = []
+    read_status(_Paged([_waiting(name) for name in ("one", "two", "three")]), reading=shown.append)
+    assert {"jobs", "jobs: 1", "jobs: 2", "jobs: 3"} <= set(shown)
+
+
 @pytest.mark.parametrize("expiries", [0, 1])
 def test_check_reads_large_kinds_page_by_page(expiries: int) -> None:
     """Jobs for their policies and pods for their gates: a tenant may make many of a megabyte each."""

@@ -12,6 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from muster.cluster import errors
+from muster.cluster.list_cache import Listing
+from muster.cluster.paging import Page
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS
 from muster.policy.model import NoOp, Plan
@@ -199,6 +201,24 @@ def test_how_old_the_lists_of_a_round_may_be(
     for number in range(3):
         swept(handler, str(number))
     assert len(listed) == rounds
+
+
+def test_lists_that_take_longer_than_a_round_are_completed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of large objects of one tenant would have them begun anew for ever."""
+    monkeypatch.setattr(sweep, "ROUND_SECONDS", 0.05)
+
+    def page(*_: Any, token: str = "", **__: Any) -> Page:
+        sleep(0.02)
+        number = int(token or 0)
+        return Page([], str(number + 1) if number < 9 else "")
+
+    cluster = FakeCluster()
+    cluster.page = page  # type: ignore[method-assign]
+    step = a_step(lists=(Listing(PODS, None),), responsible_for=lambda _cluster: pods(1))
+    handler = a_handler(step, cluster, deadline_seconds=0.03)
+    for number in range(10):
+        swept(handler, str(number))
+    assert counted(handler)
 
 
 def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn(
