@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 import click
@@ -60,7 +61,8 @@ def command(
         namespace = namespace or cluster.namespace
         cluster.require_namespace(namespace)
         findings = _findings(cluster.client, installed, namespace, uninstall=uninstall)
-        for finding in _shown(findings if overlay == CLUSTER else _of_ones_own(findings, overlay)):
+        checked = findings if overlay == CLUSTER else _of_ones_own(findings, overlay)
+        for finding in _shown(checked, cluster.client):
             found.append(finding)
             if output == "text":
                 echo_line(f"{finding.level:<4}  {finding.about}: {finding.message}")
@@ -70,9 +72,11 @@ def command(
         raise SystemExit(1)
 
 
-def _shown(findings: Iterator[Finding]) -> Iterator[Finding]:
-    """Yield findings; show on a terminal that the next one takes long."""
+def _shown(findings: Iterator[Finding], client: Client) -> Iterator[Finding]:
+    """Yield findings; show on a terminal that the next one takes long, and each page that is read for it."""
     with step_shown("checking") as show:
+        page = count(1)
+        client.before_page = lambda kind: show(f"{kind}: page {next(page)}")
         show("the cluster")
         for finding in findings:
             show("")

@@ -7,7 +7,7 @@ fields of an object that is read and written back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -49,6 +49,7 @@ class Client:
 
     Attributes:
         user_agent: the caller's name in the API server's audit log.
+        before_page: called with the kind, `pods`, before a page of a list is read, for signs of progress.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Client:
         self._namespace = namespace
         self._pages = PageSizes(PAGE, page_bytes)
         self._serves_as_of = True
+        self.before_page: Callable[[str], object] = lambda _kind: None
 
     @classmethod
     def for_server(cls, url: str, **options: Any) -> Self:
@@ -145,6 +147,7 @@ class Client:
         """
         query = {"labelSelector": labels, "fieldSelector": fields, "continue": token}
         path = self._list_path(resource, namespace)
+        self.before_page(resource.plural)
         answer, size = self._first_page(path, query, "" if token else as_of)
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         items, metadata = items_of(path, answer)

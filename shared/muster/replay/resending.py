@@ -12,6 +12,7 @@ from enum import StrEnum
 from math import inf
 from time import monotonic
 
+from muster.objects.text import cut_to
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest, time_of
 from muster.replay.replay import event_of
@@ -30,6 +31,10 @@ class ContentMode(StrEnum):
 
     BINARY = "binary"
     STRUCTURED = "structured"
+
+
+REASON_LENGTH = 4096
+"""The most characters of an answer that are shown. Those of functions have at most 1,024 of a message."""
 
 
 @dataclass(frozen=True)
@@ -159,5 +164,5 @@ def _reason(body: bytes) -> str:
     """Return reason and message of an error answer of a function, else the first line of the body."""
     with suppress(ValueError, TypeError, KeyError, RecursionError):
         answer = json.loads(body)
-        return " ".join(f"{answer['reason']}: {answer['message']}".split())
-    return next(iter(body.decode(errors="replace").splitlines()), "")
+        return cut_to(" ".join(f"{answer['reason']}: {answer['message']}".split()), REASON_LENGTH)
+    return next(iter(cut_to(body.decode(errors="replace"), REASON_LENGTH).splitlines()), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from tests.cluster.api import MERGE_PATCH
@@ -230,8 +231,19 @@ def runtimes_without_a_policy_get_nothing(api: Conversation, ns: str) -> None:
     function, path, stored = _mark_runtime(api, ns, a_runtime(policy=""))
     pods_of(stored)["metadata"]["labels"]["muster.dev/group"] = "trainer"
     pods_of(stored)["spec"]["schedulerName"] = "volcano"
+    other = copy.deepcopy(stored["spec"]["template"]["spec"]["replicatedJobs"][1])
+    other["name"] = "other"
+    other["template"]["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
+    stored["spec"]["template"]["spec"]["replicatedJobs"].append(other)
     stored = api.must("PUT", path, stored)
-    for misuse in (_with_group, _opted_out, _with_queue, _with_kai, _with_queue_of_the_jobset):
+    for misuse in (
+        _with_group,
+        _opted_out,
+        _opted_out_of_the_default_scheduler,
+        _with_queue,
+        _with_kai,
+        _with_queue_of_the_jobset,
+    ):
         runtime = api.must("GET", path)
         misuse(runtime)
         assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
@@ -260,6 +272,10 @@ def _with_group(runtime: Object) -> None:
 
 def _opted_out(runtime: Object) -> None:
     pods_of(runtime, 1)["metadata"]["labels"]["muster.dev/group"] = "none"
+
+
+def _opted_out_of_the_default_scheduler(runtime: Object) -> None:
+    pods_of(runtime, 2)["metadata"]["labels"]["muster.dev/group"] = "none"
 
 
 def _with_queue(runtime: Object) -> None:

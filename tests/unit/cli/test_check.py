@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.cli import check
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
 from muster.kustomize import Manifest, load, of_kind
@@ -78,6 +80,24 @@ def knative(*kinds: str) -> list[Manifest]:
 
 
 DEFINITIONS = list({obj["kind"]: definition(obj) for obj in knative(*KNATIVE)}.values())
+
+
+def test_each_page_that_is_read_is_shown(
+    muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages of a thousand pods of a megabyte each take minutes."""
+    shown: list[str] = []
+
+    @contextmanager
+    def step_shown(_text: str) -> Iterator[Callable[[str], None]]:
+        yield shown.append
+
+    monkeypatch.setattr(check, "step_shown", step_shown)
+    with ApiServer() as server:
+        kubeconfig = tmp_path / "config"
+        kubeconfig.write_text(server.kubeconfig())
+        muster("check", "--uninstall", "--kubeconfig", str(kubeconfig))
+    assert [line.partition(":")[0] for line in shown if ": page " in line].count("pods") == 1
 
 
 @pytest.mark.parametrize(

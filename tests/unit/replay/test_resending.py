@@ -158,6 +158,12 @@ def test_a_body_that_is_no_event_is_a_failure_to_a_broker(wording: Wording) -> N
     wording(said.reason)
 
 
+@pytest.mark.parametrize("body", [b"x" * 10_000, b'{"reason": "A", "message": "' + b"x" * 10_000 + b'"}'])
+def test_a_long_answer_is_cut(body: bytes) -> None:
+    """Of some megabytes each, 200 took 1.5 GiB of memory and as much of the terminal."""
+    assert len(answered(Answer(400, {}, body)).reason) <= 4096 + len("...")
+
+
 @pytest.mark.parametrize(
     ("seconds", "speed", "want"),
     [
