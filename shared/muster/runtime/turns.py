@@ -40,12 +40,12 @@ CPU_HALF_LIFE_SECONDS = 30.0
 """The seconds in which the recent CPU of a namespace halves. Each of ten costly namespaces has its next event
 after seconds: with 3 s it was forgotten by then."""
 
-MOST_COSTLY = 2
+MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
-threads from running for up to 50 ms: with five at once neither probes nor other events are answered."""
+threads from running for up to 50 ms: with two, those that refuse 195 requests a second fall behind."""
 
-MOST_UNKNOWN = 5
-"""The most events in work of namespaces none of whose events has ended yet; two fewer for each costly one."""
+MOST_NEW = 5
+"""The most events in work, beside a costly one, of namespaces none of whose events has ended yet."""
 
 TURN_SECONDS = 0.25
 """The time after which an event lets those of namespaces with less in work go first."""
@@ -156,8 +156,8 @@ class Turns:
     namespace held workers for more than FREE_SECONDS lately, its events wait as if they had come later, DELAY
     seconds for each second of it: an event whose write the API server answers slowly keeps its worker for
     seconds, and events of several such namespaces would keep all. Of namespaces whose events took much CPU
-    lately, by their number or the size of their objects, MOST_COSTLY are in work at once, and of those
-    that had no event yet MOST_UNKNOWN.
+    lately, by their number or the size of their objects, MOST_COSTLY are in work at once, and beside
+    them MOST_NEW of namespaces that had no event yet.
 
     The events of one namespace may take all workers; one more works for the others. An event that has worked
     for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
@@ -165,9 +165,9 @@ class Turns:
     workers, because they keep their memory.
 
     If more wait than there are places, the newest event of the namespace with the most is sent back (longest
-    queue drop, Suter et al., 1998): one namespace alone gets all places, and each of ten a tenth. Of several
-    with the most it is one that had no event yet (forged events may each name another), or used most, or came
-    last; in a namespace it is the newest about the object with the most.
+    queue drop, Suter et al., 1998): one namespace alone gets all places, and each of ten a tenth. Those that
+    had no event yet count as one, because forged events may each name another. Of several with the most it is
+    the one that used most, or came last; in a namespace it is the newest about the object with the most.
 
     Args:
         workers: the most events of one namespace in work.
@@ -231,10 +231,11 @@ class Turns:
     def _send_one_back(self) -> None:
         """Send back the newest event of the namespace with the most that wait."""
         now = self._clock()
+        new = sum(len(queue) for name, queue in self._waiting.items() if self._is_new(name))
 
-        def demand(namespace: str) -> tuple[int, bool, float, float]:
-            queue = self._waiting[namespace]
-            return len(queue), self._is_unknown(namespace), self._use.of(namespace, now), queue.oldest()
+        def demand(namespace: str) -> tuple[int, int, float, float]:
+            queue, is_new = self._waiting[namespace], self._is_new(namespace)
+            return new if is_new else len(queue), len(queue), self._use.of(namespace, now), queue.oldest()
 
         newest = (self._waiting[name].newest() for name in sorted(self._waiting, key=demand, reverse=True))
         turn = next(turn for turn in newest if turn)
@@ -306,17 +307,17 @@ class Turns:
     def _costly_in_work(self, now: float) -> int:
         return sum(len(turns) for name, turns in self._in_work.items() if self._is_costly(name, now))
 
-    def _is_unknown(self, namespace: str) -> bool:
+    def _is_new(self, namespace: str) -> bool:
         """Whether no event of a namespace has ended yet."""
         return namespace not in self._use
 
     def _may_begin(self, now: float) -> Callable[[str], bool]:
         """Return whether one more event of a namespace may be in work, if a worker is free."""
         costly = self._costly_in_work(now)
-        unknown = sum(
+        new = sum(
             len(turns)
             for name, turns in self._in_work.items()
-            if self._is_unknown(name) and not self._is_costly(name, now)
+            if self._is_new(name) and not self._is_costly(name, now)
         )
 
         def may_begin(namespace: str) -> bool:
@@ -324,7 +325,7 @@ class Turns:
                 return False
             if self._is_costly(namespace, now):
                 return costly < MOST_COSTLY
-            return unknown < MOST_UNKNOWN - 2 * costly or not self._is_unknown(namespace)
+            return not costly or new < MOST_NEW or not self._is_new(namespace)
 
         return may_begin
 

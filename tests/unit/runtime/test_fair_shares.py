@@ -16,7 +16,7 @@ from muster.runtime.recent_use import MOST_NAMESPACES, RecentUse
 from muster.runtime.turns import (
     HALF_LIFE_SECONDS,
     MOST_COSTLY,
-    MOST_UNKNOWN,
+    MOST_NEW,
     TURN_SECONDS,
     USUAL_CPU_SECONDS,
     Turn,
@@ -203,8 +203,8 @@ class Costly:
         return sum(turn.begun.is_set() for turn in waiting)
 
 
-def test_two_events_of_costly_namespaces_are_in_work() -> None:
-    """Five that parse megabytes each kept probes and other namespaces waiting for seconds."""
+def test_one_event_of_costly_namespaces_is_in_work() -> None:
+    """Five that parse megabytes each kept probes waiting for seconds, two the threads that refuse others."""
     assert Costly(0.2).in_work() == MOST_COSTLY
 
 
@@ -247,14 +247,21 @@ def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
     assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
 
 
-@pytest.mark.parametrize(("new", "begin"), [(True, MOST_UNKNOWN), (False, 13)])
-def test_few_namespaces_whose_cpu_is_unknown_are_in_work(*, new: bool, begin: int) -> None:
-    """Those of which an event has ended take all workers, and one more."""
-    turns = Turns(workers=12, waiting=115, clock=lambda: 0.0)
+@pytest.mark.parametrize(
+    ("new", "costly", "begin"),
+    [(True, True, MOST_NEW + 1), (True, False, 13), (False, True, 13)],
+    ids=["beside a costly one", "alone", "not new"],
+)
+def test_how_many_events_of_new_namespaces_are_in_work(*, new: bool, costly: bool, begin: int) -> None:
+    """Nobody knows what they cost; they take all workers, but not beside a costly one."""
+    cpu = 0.0
+    turns = Turns(workers=12, waiting=115, clock=lambda: 0.0, cpu_clock=lambda: cpu)
     for number in range(0 if new else 20):
         with turns.turn(f"namespace-{number}", 0):
             pass
-    waiting = [turns.join(f"namespace-{number}") for number in range(20)]
+    with turns.turn("dense", 0):
+        cpu += 0.2 if costly else 0.0
+    waiting = [turns.join("dense"), *(turns.join(f"namespace-{number}") for number in range(20))]
     assert sum(turn.begun.is_set() for turn in waiting) == begin
 
 
@@ -345,7 +352,7 @@ def test_of_new_namespaces_one_is_sent_back() -> None:
     known = [turns.join(name) for name in names]
     new = [turns.join(f"new-{number}") for number in range(400)]
     assert not sent_back(known)
-    assert all(turn.sent_back for turn in new[settings.waiting + MOST_UNKNOWN :]), "the others came first"
+    assert all(turn.sent_back for turn in new[settings.waiting + MOST_NEW :]), "the others came first"
     assert sum(not turn.begun.is_set() for turn in [*known, *new]) == settings.waiting
 
 
