@@ -12,6 +12,7 @@ import pytest
 from muster.cli import output
 from muster.cli.check import _shown
 from muster.cli.output import step_shown
+from muster.cluster.client import Client
 from muster.operator.check import Finding, Level
 
 CLEARED = "\r\x1b[K"
@@ -75,7 +76,7 @@ def test_findings_are_not_printed_behind_a_step(monkeypatch: pytest.MonkeyPatch)
         yield Finding(Level.OK, "policies", "1 are valid")
         yield Finding(Level.OK, "JobSet", "is served")
 
-    texts = [terminal.getvalue() for _ in _shown(slow())]
+    texts = [terminal.getvalue() for _ in _shown(slow(), Client.for_server("http://127.0.0.1:9"))]
     line = f"checking the cluster ...{CLEARED}"
     assert texts == [line, line * 2]
     assert terminal.getvalue() == line * 3
