@@ -108,19 +108,19 @@ def namespaces(number: int) -> Iterator[str]:
 
 @pytest.mark.parametrize(
     ("number", "seconds"),
-    [*product([1, 2, 5, 9, 10], [0.1, 2.0]), (100, 0.05)],
+    [*product([1, 5, 10], [0.1, 2.0]), (100, 0.05)],
 )
 def test_namespaces_that_always_have_events_do_not_keep_out_others(number: int, seconds: float) -> None:
     """Whether their events make five calls of 10 ms each, or take two seconds as behind a slow webhook."""
-    waits = Simulation(namespaces(number), seconds).run(16)
-    assert len(waits) >= 28
+    waits = Simulation(namespaces(number), seconds).run(12)
+    assert len(waits) >= 20
     assert max(waits) <= 1.5 * seconds + 1
 
 
 def test_namespaces_that_always_come_anew_do_not_keep_out_others() -> None:
     """Forged events may each name another one: those that came before are the only ones that come first."""
-    waits = Simulation((f"new-{number}" for number in count()), 0.1).run(16)
-    assert len(waits) >= 28
+    waits = Simulation((f"new-{number}" for number in count()), 0.1).run(12)
+    assert len(waits) >= 20
     assert max(waits) <= 3.5
 
 
