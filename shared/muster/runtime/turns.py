@@ -161,7 +161,7 @@ class Turns:
 
     The events of one namespace may take all workers; one more works for the others. An event that has worked
     for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
-    costly while enough others are pauses until one of them ends. As many may pause at once as there are
+    costly while enough others are pauses until one of them ends. Half as many may pause at once as there are
     workers, because they keep their memory.
 
     If more wait than there are places, the newest event of the namespace with the most is sent back (longest
@@ -270,7 +270,7 @@ class Turns:
             self._count_cpu(turn, now)
             if not turn.begun.is_set():
                 return False  # another thread of the event lost it
-            if self._paused >= self._workers or not self._should_pause(turn, now):
+            if self._paused >= max(1, self._workers // 2) or not self._should_pause(turn, now):
                 return True
             self._paused += 1
             self._stop(turn)

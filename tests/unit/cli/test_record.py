@@ -122,6 +122,17 @@ def test_a_port_in_use_is_reported(muster: Muster, tmp_path: Path, taken_port: i
     assert not (tmp_path / "e.jsonl").exists()
 
 
+def test_sources_of_too_many_kinds_are_not_watched(
+    muster: Muster, server: str, tmp_path: Path, filed: Any
+) -> None:
+    """Each has a thread: 20,000 of them took 2.7 GiB."""
+    kinds = [{"apiVersion": "v1", "kind": "ConfigMap"}] * 501
+    path = filed("sources.yaml", a_source(resources=kinds))
+    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--sources", path)
+    assert result.exit_code == 1
+    assert "501 kinds and namespaces, of 500 at most" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("sources", "names"),
     [
