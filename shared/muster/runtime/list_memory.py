@@ -12,8 +12,8 @@ from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import Objects
 from muster.policy.limits import setting
 
-FREE_BYTES = 2 * 1024 * 1024
-"""The first bytes of each event's lists need no reservation: those of 200 pods."""
+FREE_BYTES = 4 * 1024 * 1024
+"""The first bytes of each event's lists need no reservation: those of 400 pods."""
 
 BYTES_OF_OBJECT, BYTES_OF_VALUE = 4096, 128
 """Memory of a view of an object, and of each of its first values beside their text: measured with pods."""
