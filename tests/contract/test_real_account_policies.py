@@ -102,7 +102,7 @@ def test_a_large_runtime(conversation: Conversation) -> None:
     large = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainingRuntime",
-        "metadata": {"name": "large"},
+        "metadata": {"name": "large", "annotations": {"muster.dev/pod-group-policy": "workload: {}"}},
         "spec": {"template": {"spec": {"replicatedJobs": entries}}},
     }
     conversation.api.request("DELETE", f"{path}/large")
