@@ -20,14 +20,14 @@ class NamespaceBusyError(Exception):
     """More events wait than may, most of them of the namespace, or it got no worker in time; 503."""
 
 
-FREE_SECONDS = 0.8
-"""The recent seconds in work of a namespace for which its events wait no longer: a fifth of a worker."""
+QUICK_SECONDS = 0.2
+"""The seconds for which an event may hold a worker without cost: most take 0.05 s, and come in bursts."""
 
 HALF_LIFE_SECONDS = 2.8
 """The seconds in which the recent use of a namespace halves."""
 
 DELAY = 20.0
-"""The seconds for which an event waits longer for each second that its namespace used beyond FREE_SECONDS.
+"""The seconds for which an event waits longer for each second that its namespace used beyond those.
 With 5, writes of 2 s in ten namespaces make events of others late."""
 
 USUAL_CPU_SECONDS = 0.03
@@ -37,8 +37,7 @@ COSTLY_SECONDS = 0.1
 """The CPU beyond that, of its recent events together, that makes a namespace costly."""
 
 CPU_HALF_LIFE_SECONDS = 30.0
-"""The seconds in which the recent CPU of a namespace halves. Each of ten costly namespaces has its next event
-after seconds: with 3 s it was forgotten by then."""
+"""The seconds in which its recent CPU halves. Of ten costly namespaces each waits seconds for its next turn."""
 
 MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
@@ -153,8 +152,8 @@ class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
     A worker that is free goes to the namespace whose oldest event has waited longest. If events of a
-    namespace held workers for more than FREE_SECONDS lately, its events wait as if they had come later, DELAY
-    seconds for each second of it: an event whose write the API server answers slowly keeps its worker for
+    namespace held workers for more than QUICK_SECONDS each, its events wait as if they had come later, DELAY
+    seconds for each second beyond: an event whose write the API server answers slowly keeps its worker for
     seconds, and events of several such namespaces would keep all. Of namespaces whose events took much CPU
     lately, by their number or the size of their objects, MOST_COSTLY are in work at once, and beside
     them MOST_NEW of namespaces that had no event yet.
@@ -338,7 +337,7 @@ class Turns:
     def _stop(self, turn: Turn) -> None:
         """Take the worker of an event, and count what the event used."""
         now = self._clock()
-        self._use.add(turn.namespace, now - turn.since, now)
+        self._use.add(turn.namespace, _use_of(turn, now), now)
         self._count_cpu(turn, now)
         turn.begun.clear()
         turn.since = now
@@ -348,11 +347,7 @@ class Turns:
             del self._in_work[turn.namespace]
 
     def _begin_next(self, besides: str | None = None) -> None:
-        """Let events begin while a worker is free.
-
-        Args:
-            besides: a namespace none of whose events begins.
-        """
+        """Let events begin while a worker is free, but none of the namespace `besides`."""
         now = self._clock()
         while sum(map(len, self._in_work.values())) <= self._workers:
             may_begin = self._may_begin(now)
@@ -372,12 +367,16 @@ class Turns:
 
     def _delay(self, namespace: str, now: float) -> float:
         """Return for how many seconds events of a namespace wait longer, because of its recent use."""
-        in_work = sum(now - turn.since for turn in self._in_work.get(namespace, ()))
-        return DELAY * max(0.0, self._use.of(namespace, now) + in_work - FREE_SECONDS)
+        in_work = sum(_use_of(turn, now) for turn in self._in_work.get(namespace, ()))
+        return DELAY * (self._use.of(namespace, now) + in_work)
 
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:
             del self._waiting[namespace]
+
+
+def _use_of(turn: Turn, now: float) -> float:
+    return max(0.0, now - turn.since - QUICK_SECONDS)
 
 
 class Workers:

@@ -51,6 +51,9 @@ class Simulation:
             self._at(number * 0.02, self._send_hostile)
         for number in range(int(until * 2)):
             self._at(number / 2, self._send_quiet)
+        return self._run(until)
+
+    def _run(self, until: float) -> list[float]:
         for number in range(int(until * 20)):
             self._at(number / 20, self._look)
         while self._agenda and self._agenda[0][0] < until:
@@ -115,6 +118,33 @@ def test_namespaces_that_always_have_events_do_not_keep_out_others(number: int, 
     waits = Simulation(namespaces(number), seconds).run(12)
     assert len(waits) >= 20
     assert max(waits) <= 1.5 * seconds + 1
+
+
+class Bursts(Simulation):
+    """Hostile events come at a steady rate, and `quiet` sends a hundred at once each five seconds."""
+
+    def run(self, until: float) -> list[float]:
+        """Return the waits of events of `quiet`."""
+        for number in range(int(until * 195)):
+            self._at(number / 195, self._send_hostile)
+        for number in range(int(until / 5) * 100):
+            self._at(1 + number // 100 * 5, self._send_quiet)
+        return self._run(until)
+
+    def _comes_again(self, namespace: str, since: float) -> None:
+        if namespace == "quiet":
+            super()._comes_again(namespace, since)
+
+    def _end(self, turn: Turn) -> None:
+        self.turns.end(turn)
+        self._look()
+
+
+def test_a_burst_of_quick_events_does_not_wait_behind_new_namespaces() -> None:
+    """A trigger sends a hundred events at once; they used seconds of work, and forged ones nothing yet."""
+    waits = Bursts((f"new-{number}" for number in count()), 0.055).run(12)
+    assert len(waits) == 200
+    assert max(waits) <= 2
 
 
 def test_namespaces_that_always_come_anew_do_not_keep_out_others() -> None:
