@@ -11,7 +11,7 @@ import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, progress, step_shown
+from muster.cli.output import CommandError, echo, echo_items, echo_line, output_option, progress, step_shown
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
@@ -54,7 +54,7 @@ def _print(explained: Iterator[Explanation | Facts], output: str) -> None:
     """Print each explanation as soon as it is known: a file may have thousands of jobs."""
     render = _RENDERERS.get(output)
     if render is None:
-        echo_data([as_data(one) for one in explained], output)
+        echo_items([as_data(one) for one in explained], output)
         return
     for number, one in enumerate(explained):
         echo(f"\n{render(one)}" if number else render(one), nl=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
@@ -46,6 +46,23 @@ def echo_data(data: Any, output: str) -> None:
         echo(json.dumps(data, indent=2))
     else:
         echo(yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, width=110), nl=False)
+
+
+def echo_items(items: Sequence[Any], output: str) -> None:
+    """Print a list as `echo_data` does, but item by item: of thousands the text as a whole takes minutes."""
+    if not items:
+        echo_data([], output)
+        return
+    with progress(len(items), "printing", hidden=sys.stdout.isatty()) as advance:
+        for number, item in enumerate(items):
+            if output == "json":
+                text = json.dumps([item], indent=2).removeprefix("[").removesuffix("\n]")
+                echo(f"{',' if number else '['}{text}", nl=False)
+            else:
+                echo_data([item], output)
+            advance()
+    if output == "json":
+        echo("\n]")
 
 
 class _PlainDumper(yaml.SafeDumper):

@@ -37,7 +37,7 @@ COSTLY_SECONDS = 0.1
 """The CPU beyond that, of its recent events together, that makes a namespace costly."""
 
 CPU_HALF_LIFE_SECONDS = 30.0
-"""The seconds in which its recent CPU halves. Of ten costly namespaces each waits seconds for its next turn."""
+"""The seconds in which its recent CPU halves: each of ten costly namespaces waits seconds for a turn."""
 
 MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other

@@ -6,12 +6,13 @@ import io
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from muster.cli import output
 from muster.cli.check import _shown
-from muster.cli.output import step_shown
+from muster.cli.output import echo_data, echo_items, step_shown
 from muster.cluster.client import Client
 from muster.operator.check import Finding, Level
 
@@ -80,3 +81,15 @@ def test_findings_are_not_printed_behind_a_step(monkeypatch: pytest.MonkeyPatch)
     line = f"checking the cluster ...{CLEARED}"
     assert texts == [line, line * 2]
     assert terminal.getvalue() == line * 3
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+@pytest.mark.parametrize("items", [[], [{"a": "b"}], [{"a": ["b", {"c": 1}]}, "x", [], {}]])
+def test_items_are_printed_like_a_list(
+    items: list[Any], output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One by one, because the text of thousands takes gigabytes."""
+    echo_data(items, output)
+    whole = capsys.readouterr().out
+    echo_items(items, output)
+    assert capsys.readouterr().out == whole
