@@ -269,8 +269,8 @@ def _open(exits: ExitStack, path: Path, *, overwrite: bool) -> AppendedFile:
 
 
 def _delete_if_empty(path: Path, _kind: object, error: BaseException | None, _trace: object) -> None:
-    """Delete an empty file after an error, so that the command can be repeated without --overwrite."""
-    if error is not None and path.stat().st_size == 0:
+    """Delete an empty file after an error, so that the command can be repeated; no device."""
+    if error is not None and path.is_file() and path.stat().st_size == 0:
         path.unlink()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from muster.objects.memory import DataLimit
 from muster.objects.meta import overlong_field
 from muster.objects.text import cut_to
-from muster.replay.files import BadFileError, read_text, yaml_documents
+from muster.replay.files import BadFileError, located, read_text, yaml_documents
 
 Object = dict[str, Any]
 Objects = list[Object]
@@ -41,6 +41,10 @@ class RecordedObjects:
     def objects(self) -> Objects:
         """All objects; of several with the same kind and name only the last."""
         return _latest([*self.shared, *self.own])
+
+
+OBJECT_BYTES = 1000
+"""Bytes that a command keeps of an object beside its data: its key, its place in the file, and its view."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,10 @@ def read_snapshots(
         for location, document in _documents(path, limit):
             checkpoint = document.get("moment") if isinstance(document, dict) else None
             objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
-            objects.extend(_objects(location, document))
+            for body in _objects(location, document):
+                with located(str(path)):
+                    limit.take(OBJECT_BYTES)
+                objects.append(body)
     if not checkpoints:
         return [RecordedObjects("", always)]
     return [RecordedObjects(name, objects, always) for name, objects in checkpoints.items()]
@@ -106,10 +113,13 @@ def read_located(
         BadFileError: the file cannot be read, or has a value that is no object.
         TooMuchReadError: the data take more memory than the limit.
     """
+    limit = limit or DataLimit()
     for number, (location, document) in enumerate(_documents(path, limit), start=1):
         if skip_others and not _looks_like_objects(document):
             continue
         for body in _objects(location, document):
+            with located(str(path)):
+                limit.take(OBJECT_BYTES)
             yield LocatedObject(path, number, body)
 
 

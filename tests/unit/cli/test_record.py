@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 import stat
@@ -328,3 +329,14 @@ def test_a_signal_ends_the_reading_of_a_moment(
     assert_names(lines[0], *moments)
     for line in lines:
         wording(line)
+
+
+def test_a_device_is_not_deleted_after_an_error(tmp_path: Path) -> None:
+    """`--overwrite /dev/null` by root would leave the machine without it."""
+    device, empty = tmp_path / "device", tmp_path / "empty"
+    os.mkfifo(device)
+    empty.touch()
+    for path in (device, empty):
+        record._delete_if_empty(path, None, OSError(), None)
+    assert device.exists()
+    assert not empty.exists()
