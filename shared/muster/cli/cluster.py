@@ -121,7 +121,8 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
     """
     kubeconfig = options.read()
     try:
-        client = kubeconfig.client(f"muster-{command}")
+        with _patience(f"the credentials of context {kubeconfig.context!r}"):
+            client = kubeconfig.client(f"muster-{command}")
     except BadKubeconfigError as error:
         raise BadInput(str(error)) from None
     with cluster_errors(client.url):

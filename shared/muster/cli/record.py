@@ -240,8 +240,10 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
         documents = load_overlay(path) if path.is_dir() else yaml_documents(path, read_text(path))
     try:
         specs = tuple(map(SourceSpec.from_manifest, of_kind(documents, "ApiServerSource")))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise BadInput(f"{path}: {error}") from None
+    except (AttributeError, TypeError):
+        raise BadInput(f"{path}: a field of an ApiServerSource has the wrong type") from None
     if not specs:
         raise BadInput(f"{path}: has no ApiServerSource")
     for spec in specs:

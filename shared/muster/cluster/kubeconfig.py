@@ -28,6 +28,9 @@ from muster.objects.memory import DataLimit, TooMuchDataError
 _LISTS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 """The lists of a kubeconfig, and the field of an entry beside its name."""
 
+_FILES = ("tokenFile", "client-certificate", "client-key", "certificate-authority")
+"""The fields of a user or a cluster that name a file."""
+
 MOST_BYTES = 1024 * 1024
 """The most that is read of a file: a hundred clusters with certificates."""
 MOST_DATA = 16 * 1024 * 1024
@@ -119,9 +122,23 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
         raise BadKubeconfigError(
             f"{named}: the user of context {chosen!r} has an auth-provider that runs a command"
         )
+    _check_files(named, files, {**cluster, **user})
     plugin = user.get("exec")
     command = _text(plugin, "command") if isinstance(plugin, Mapping) else ""
     return Kubeconfig(files, chosen, _text(found, "namespace") or "default", server, command or "")
+
+
+def _check_files(named: str, files: Sequence[Path], entries: Mapping[str, Any]) -> None:
+    """Check the files that a user and a cluster name: the package reads them whole, and some never end.
+
+    Raises:
+        BadKubeconfigError: one is a device, is empty, or has more than MOST_BYTES.
+    """
+    for field in _FILES:
+        name = _text(entries, field) or ""
+        for path in {file.parent / name for file in files} if name else ():
+            if path.exists() and not (path.is_file() and 0 < path.stat().st_size <= MOST_BYTES):
+                raise BadKubeconfigError(f"{named}: {field} {name}: is no file of 1 to {MOST_BYTES} bytes")
 
 
 def _is_http(server: str) -> bool:

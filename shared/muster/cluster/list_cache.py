@@ -77,7 +77,7 @@ class Listing:
             with suppress(ValidationError):  # kept in full, so that a plan about it reports the invalid field
                 view = self.view.read(body)
                 kept = view.model_dump_json(by_alias=True, exclude_unset=True).encode()
-        if (self.view is None or kept is not None) and self.needless(view):
+        if (self.view is None or kept is not None) and self._is_needless(view):
             return _json(_identity(body))
         if kept is None:
             kept = _json(body)
@@ -85,6 +85,12 @@ class Listing:
             return kept
         # A text as spec is invalid, so that the step runs live on the object and on whatever it is part of.
         return _json(_identity(body) | {"spec": f"more than {most_bytes} bytes"})
+
+    def _is_needless(self, view: Any) -> bool:
+        """Whether nothing but the name is kept; an invalid object is kept, so that the step reports it."""
+        with suppress(ValidationError):
+            return self.needless(view)
+        return False
 
     def counted(self, kept: bytes) -> int:
         """Return the bytes that count of a kept object; of one that may be left out all that it takes."""

@@ -350,3 +350,22 @@ def test_a_dry_run_that_something_else_answers_is_reported(
     (line,) = result.stderr.splitlines()
     assert_names(line, "POST /api/v1/namespaces/team-a/pods", "spec")
     wording(line.replace(line.split()[1], "URL:"))
+
+
+@pytest.mark.parametrize("field", ["tokenFile", "client-certificate", "client-key", "certificate-authority"])
+@pytest.mark.parametrize("name", ["/dev/zero", "fifo", "large", "empty"])
+def test_files_of_a_kubeconfig_are_bounded(muster: Muster, tmp_path: Path, field: str, name: str) -> None:
+    """The kubernetes package reads them whole: a device until memory ends, a FIFO for ever."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "large").write_text("x" * (MOST_BYTES + 1))
+    (tmp_path / "empty").touch()
+    of_cluster = {field: name} if field == "certificate-authority" else {}
+    cluster = {"server": "https://127.0.0.1:1", **of_cluster}
+    config = a_kubeconfig(
+        clusters=[{"name": "near", "cluster": cluster}],
+        users=[{"name": "me", "user": {} if of_cluster else {field: name}}],
+    )
+    (tmp_path / "config").write_text(yaml.safe_dump(config))
+    result = muster("status", "--kubeconfig", str(tmp_path / "config"))
+    assert result.exit_code == 2
+    assert f"{field} {name}: is no file of 1 to {MOST_BYTES} bytes" in result.stderr

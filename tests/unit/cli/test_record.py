@@ -148,6 +148,9 @@ def test_sources_of_too_many_kinds_are_not_watched(
             id="a field that would be passed over",
         ),
         pytest.param("kind: Broker\n", ["sources.yaml", "ApiServerSource"], id="no source"),
+        pytest.param(
+            "kind: ApiServerSource\nmetadata: {name: a}\nspec: []\n", ["sources.yaml"], id="no mapping"
+        ),
         pytest.param("a: [1", ["sources.yaml:2:1"], id="no YAML"),
     ],
 )

@@ -13,10 +13,11 @@ from muster.cluster.list_cache import ListCache, Listing
 from muster.cluster.paging import Page, all_pages
 from muster.cluster.snapshot import ReadOnlyError
 from muster.objects.pods import Pod
-from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource
+from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource, by_kind
 from muster.objects.scheduling import Workload
 from muster.policy.model import Action, Verb
 from muster.policy.owners.job import Job
+from muster.steps import step_named
 from tests.support.builders import (
     a_child_job,
     a_job,
@@ -225,3 +226,23 @@ class TestLiveReads:
         """Lists are of the past: a step reads again before it writes."""
         with pytest.raises(ReadOnlyError):
             listed(Paged()).write(Action(Verb.DELETE, ref(a_job())), "x")
+
+
+def test_an_object_with_an_invalid_field_ends_no_list() -> None:
+    """The sweep of mark-runtime would end at one runtime of any namespace, and never see the others."""
+    runtimes = [
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainingRuntime",
+            "metadata": {"name": name, "namespace": "team-a", "uid": name},
+            "spec": {"template": {"spec": {"replicatedJobs": [{"name": "a", "replicas": replicas}]}}},
+        }
+        for name, replicas in (("bad", 1.5), ("good", 1))
+    ]
+    listed = ListCache(CountingSnapshot(*runtimes), step_named("mark_runtime").lists)
+    while not listed.complete:
+        listed.read_page()
+    assert [
+        body["metadata"]["name"]
+        for body in listed.list(by_kind("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"))
+    ] == ["bad", "good"]

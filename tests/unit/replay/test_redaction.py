@@ -174,6 +174,7 @@ def test_a_secret_inside_another_object_loses_its_data() -> None:
             {"apiVersion": "example.com/v1", "kind": "Secret"}, False, id="a Secret of another group"
         ),
         pytest.param({"apiVersion": "v1", "kind": "Pod"}, False, id="a Pod"),
+        pytest.param({"apiVersion": "v1", "kind": ["Secret"]}, False, id="of a kind that is no text"),
     ],
 )
 def test_only_the_core_kind_secret_is_a_secret(obj: dict[str, Any], secret: bool) -> None:

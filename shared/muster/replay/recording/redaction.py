@@ -47,7 +47,7 @@ _COMMAND_LINES = frozenset({"command", "args"})
 
 def is_secret(body: Mapping[str, Any]) -> bool:
     """Whether this is a Secret, a list of them, or a reference to a Secret in an event of mode Reference."""
-    return body.get("kind") in {"Secret", "SecretList"} and body.get("apiVersion", "v1") == "v1"
+    return body.get("kind") in ("Secret", "SecretList") and body.get("apiVersion", "v1") == "v1"
 
 
 def without_secrets(value: Any) -> Any:
