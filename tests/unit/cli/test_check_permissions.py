@@ -13,6 +13,7 @@ from muster.files import EVENTING
 from muster.kustomize import load
 from muster.objects import yaml_files
 from muster.operator.check import Level, check_installation
+from muster.operator.check.installation import _permissions
 from muster.simulator.apiserver import ApiServer
 from tests.conftest import Wording
 from tests.support import cpu
@@ -57,6 +58,26 @@ def test_roles_of_a_million_combinations_are_not_checked(wording: Wording) -> No
     assert found["permissions"][0] == Level.WARN
     wording(found["permissions"][1])
     assert not [request for request in script.requests if request.method == "POST"]
+
+
+@pytest.mark.parametrize("subjects", [[], [{"kind": "User", "name": "a"}]])
+def test_thousands_of_rules_and_bindings_take_linear_time(subjects: list[dict[str, str]]) -> None:
+    """Rules of no combination, and bindings of no subject, do not count for the limit by themselves."""
+    rule: dict[str, list[str]] = {"verbs": [], "apiGroups": [], "resources": []}
+    role = {"kind": "ClusterRole", "metadata": {"name": "a"}, "rules": [rule] * 3000}
+    reference = {"kind": "ClusterRole", "name": "a"}
+    bindings = [
+        {
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": str(number)},
+            "roleRef": reference,
+            "subjects": subjects,
+        }
+        for number in range(3000)
+    ]
+    with cpu.at_most(0.5):
+        found = list(_permissions(Client.for_server("http://127.0.0.1:9"), [role, *bindings]))
+    assert bool(found) == bool(subjects)
 
 
 def test_a_shared_account_is_one_finding() -> None:
