@@ -223,10 +223,11 @@ def _snapshots(
     """Return the moments to replay at; say which of the owners that the events name are in none of them."""
     with step_shown("reading objects:") as show:
         snapshots = read_snapshots(paths, limit, reading=show)
-    owners = objects_of_events(requests)
-    chosen = [
-        choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
-    ]
+        show("those of the events")
+        owners = objects_of_events(requests)
+        chosen = [
+            choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
+        ]
     for line in missing_objects(owners, chosen[-1], snapshots) if paths else ():
         echo_line(f"muster: {line}", err=True)
     return [without_groups(snapshot) for snapshot in chosen] if drop_groups else chosen

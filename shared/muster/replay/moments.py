@@ -49,8 +49,9 @@ def first_with(objects: Iterable[Named], snapshots: Sequence[RecordedObjects]) -
     wanted = set(objects)
     shared = snapshots[0].shared
     in_all, pod_in_all = wanted & _names(shared), _has_pod(shared)
+    others = wanted - in_all
     ranked = [
-        (len(in_all | wanted & _names(snapshot.own)), pod_in_all or _has_pod(snapshot.own), snapshot)
+        (len(others & _names(snapshot.own)), pod_in_all or _has_pod(snapshot.own), snapshot)
         for snapshot in snapshots
     ]
     most = max(count for count, _, _ in ranked)
