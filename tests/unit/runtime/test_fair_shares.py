@@ -12,9 +12,7 @@ from itertools import count, cycle, product
 import pytest
 
 from muster.runtime.config import Settings
-from muster.runtime.recent_use import MOST_NAMESPACES, RecentUse
 from muster.runtime.turns import (
-    HALF_LIFE_SECONDS,
     MOST_COSTLY,
     MOST_NEW,
     TURN_SECONDS,
@@ -302,26 +300,6 @@ def test_an_event_goes_on_after_a_pause_in_which_no_other_began() -> None:
         turns.join(f"dense-{number}")
     with turns.turn("quiet", 0) as quiet:
         assert quiet.pause(0)
-
-
-def test_use_is_forgotten() -> None:
-    """A namespace that was busy alone for minutes is not behind others for as long."""
-    use = RecentUse(HALF_LIFE_SECONDS)
-    for second in range(600):
-        use.add("busy", 4.0, float(second))
-    assert use.of("busy", 599.0) == pytest.approx(4 * HALF_LIFE_SECONDS / 0.693, rel=0.15)
-    assert use.of("busy", 599.0 + 10 * HALF_LIFE_SECONDS) < 0.05
-    assert use.of("new", 599.0) == 0
-
-
-def test_namespaces_that_used_little_take_no_memory_for_good() -> None:
-    """Forged events may name any number; they do not make those forgotten that used more."""
-    use = RecentUse(HALF_LIFE_SECONDS)
-    use.add("busy", 10.0, 0.0)
-    for number in range(5 * MOST_NAMESPACES):
-        use.add(f"namespace-{number}", 0.001, 1.0)
-    assert len(use) <= 2 * MOST_NAMESPACES
-    assert use.of("busy", 1.0) > 5
 
 
 def test_objects_of_a_namespace_take_turns() -> None:
