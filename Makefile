@@ -42,11 +42,11 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 	@$(BIN)/muster run
 
 # Modules are handed out whole, so that a stack that a module starts is started once, and in the order of testpaths,
-# which begins with those that take longest. Bytecode is kept whatever the environment says: else all workers and
+# which begins with those that take longest. There are more workers than processors, because some tests wait. Bytecode is kept whatever the environment says: else all workers and
 # every process that a test starts compile the same five hundred modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 test: $(READY) ## Run the tests that need Python only (about two minutes)
-	$(PYTEST) -n 4 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) -n 6 --dist loadscope --no-loadscope-reorder
 
 test-packages: $(READY) ## Test what users get: the command, the wheel, staged functions, a release (needs the package index)
 	$(PYTEST) -o cache_dir=.pytest_cache/packages -n 2 --dist loadscope tests/packages
