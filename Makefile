@@ -42,8 +42,9 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 	@$(BIN)/muster run
 
 # Modules are handed out whole, so that a stack that a module starts is started once, and in the order of testpaths,
-# which begins with those that take longest. There are more workers than processors, because some tests wait. Bytecode is kept whatever the environment says: else all workers and
-# every process that a test starts compile the same five hundred modules.
+# which begins with those that take longest. There are more workers than processors, because some tests wait. Bytecode is
+# kept whatever the environment says: else all workers and every process that a test starts compile the same five hundred
+# modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 test: $(READY) ## Run the tests that need Python only (about two minutes)
 	$(PYTEST) -n 6 --dist loadscope --no-loadscope-reorder

@@ -90,10 +90,7 @@ def read_snapshots(
         for location, document in _documents(path, limit):
             checkpoint = document.get("moment") if isinstance(document, dict) else None
             objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
-            for body in _objects(location, document):
-                with located(str(path)):
-                    limit.take(OBJECT_BYTES)
-                objects.append(body)
+            objects.extend(_counted(path, limit, _objects(location, document)))
     if not checkpoints:
         return [RecordedObjects("", always)]
     return [RecordedObjects(name, objects, always) for name, objects in checkpoints.items()]
@@ -117,10 +114,16 @@ def read_located(
     for number, (location, document) in enumerate(_documents(path, limit), start=1):
         if skip_others and not _looks_like_objects(document):
             continue
-        for body in _objects(location, document):
-            with located(str(path)):
-                limit.take(OBJECT_BYTES)
+        for body in _counted(path, limit, _objects(location, document)):
             yield LocatedObject(path, number, body)
+
+
+def _counted(path: Path, limit: DataLimit, objects: Iterable[Object]) -> Iterator[Object]:
+    """Yield objects of a file, each once OBJECT_BYTES of the limit are taken for it."""
+    for body in objects:
+        with located(str(path)):
+            limit.take(OBJECT_BYTES)
+        yield body
 
 
 def _looks_like_objects(document: Any) -> bool:

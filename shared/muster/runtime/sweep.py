@@ -190,15 +190,15 @@ class _Round:
         self._step = step
         self._subjects: _Turns | None = None
         self._all = 0
-        self._read_until = time.monotonic()
+        self._page_read_at = time.monotonic()
 
     @property
     def is_old(self) -> bool:
-        """Whether it was long ago that its lists were read, or the last page if they are not complete.
+        """Whether the last page of its lists was read too long ago.
 
-        Lists that take longer than a round would be begun anew for ever.
+        Counted from the first page, lists that take longer than a round would be begun anew for ever.
         """
-        return time.monotonic() - self._read_until >= ROUND_SECONDS
+        return time.monotonic() - self._page_read_at >= ROUND_SECONDS
 
     def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
         """Return the objects that are left; None if the deadline passed before the lists were complete."""
@@ -209,7 +209,7 @@ class _Round:
             try:
                 while not self.listed.complete:
                     self.listed.read_page()
-                    self._read_until = time.monotonic()
+                    self._page_read_at = time.monotonic()
             except DeadlineExceeded:
                 return None
             self._subjects = _Turns(self._step.responsible_for(self.listed), event.id)

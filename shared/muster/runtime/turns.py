@@ -27,8 +27,8 @@ HALF_LIFE_SECONDS = 2.8
 """The seconds in which the recent use of a namespace halves."""
 
 DELAY = 20.0
-"""The seconds for which an event waits longer for each second that its namespace used beyond those.
-With 5, writes of 2 s in ten namespaces make events of others late."""
+"""The seconds for which an event waits longer for each second that events of its namespace held a worker
+beyond QUICK_SECONDS lately. With 5, writes of 2 s in ten namespaces make events of others late."""
 
 USUAL_CPU_SECONDS = 0.03
 """The CPU that an event may take without being costly; most take 0.01 s."""
@@ -37,7 +37,7 @@ COSTLY_SECONDS = 0.1
 """The CPU beyond that, of its recent events together, that makes a namespace costly."""
 
 CPU_HALF_LIFE_SECONDS = 30.0
-"""The seconds in which its recent CPU halves: each of ten costly namespaces waits seconds for a turn."""
+"""The seconds in which the recent CPU of a namespace halves. Of ten costly ones each waits for seconds."""
 
 MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
@@ -102,10 +102,9 @@ class _Queue:
 
     def __init__(self) -> None:
         self._turns: dict[str, deque[Turn]] = {}
-        self._length = 0
 
     def __len__(self) -> int:
-        return self._length
+        return sum(map(len, self._turns.values()))
 
     def newest(self) -> Turn | None:
         """Return the newest turn about the object with the most; None if all are in a pause."""
@@ -120,14 +119,12 @@ class _Queue:
     def add(self, turn: Turn) -> None:
         """Add a turn."""
         self._turns.setdefault(turn.name, deque()).append(turn)
-        self._length += 1
 
     def add_first(self, turn: Turn) -> None:
         """Add a turn that comes before all others."""
         turns = self._turns.pop(turn.name, deque())
         turns.appendleft(turn)
         self._turns = {turn.name: turns, **self._turns}
-        self._length += 1
 
     def pop(self) -> Turn:
         """Remove and return the next turn."""
@@ -136,14 +133,12 @@ class _Queue:
         turn = turns.popleft()
         if turns:
             self._turns[name] = turns  # behind the other objects
-        self._length -= 1
         return turn
 
     def remove(self, turn: Turn) -> None:
         """Remove a turn."""
         turns = self._turns[turn.name]
         turns.remove(turn)
-        self._length -= 1
         if not turns:
             del self._turns[turn.name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 from tests.cluster.api import MERGE_PATCH
@@ -236,17 +237,7 @@ def runtimes_without_a_policy_get_nothing(api: Conversation, ns: str) -> None:
     other["template"]["spec"]["template"]["spec"]["schedulerName"] = "default-scheduler"
     stored["spec"]["template"]["spec"]["replicatedJobs"].append(other)
     stored = api.must("PUT", path, stored)
-    for misuse in (
-        _with_group,
-        _opted_out,
-        _opted_out_of_the_default_scheduler,
-        _with_queue,
-        _with_kai,
-        _with_queue_of_the_jobset,
-    ):
-        runtime = api.must("GET", path)
-        misuse(runtime)
-        assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
+    _try_each(api, function, path, _with_group, _opted_out, _opted_out_of_the_default_scheduler, *WITH_KAI)
     pods_of(stored)["metadata"]["labels"]["muster.dev/group"] = "none"
     function.must("PUT", path, stored)
     stored = api.must("GET", path)
@@ -258,10 +249,7 @@ def runtimes_without_a_policy_get_nothing(api: Conversation, ns: str) -> None:
 def only_a_policy_of_kai_brings_its_fields(api: Conversation, ns: str) -> None:
     """Pods of a policy with groups would wait for ever for a scheduler that may not be there."""
     function, path, stored = _mark_runtime(api, ns, a_runtime(policy="workload: {}"))
-    for misuse in (_with_queue, _with_kai, _with_queue_of_the_jobset):
-        runtime = api.must("GET", path)
-        misuse(runtime)
-        assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
+    _try_each(api, function, path, *WITH_KAI)
     _with_group(stored)
     function.must("PUT", path, stored)
 
@@ -290,6 +278,19 @@ def _with_queue_of_the_jobset(runtime: Object) -> None:
     runtime["spec"]["template"]["metadata"] = {"labels": {"kai.scheduler/queue": "a"}}
 
 
+WITH_KAI = (_with_queue, _with_kai, _with_queue_of_the_jobset)
+
+
+def _try_each(
+    api: Conversation, function: Conversation, path: str, *misuses: Callable[[Object], None]
+) -> None:
+    """Check that each change of the runtime is refused, by itself."""
+    for misuse in misuses:
+        runtime = api.must("GET", path)
+        misuse(runtime)
+        assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
+
+
 @case(releases=BOTH)
 def odd_runtimes_are_marked(api: Conversation, ns: str) -> None:
     """mark-runtime marks a runtime with a replicatedJob of no template, and one with a label that is none."""
@@ -305,7 +306,10 @@ def odd_runtimes_are_marked(api: Conversation, ns: str) -> None:
 def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
     """mark-runtime may change neither an image nor anything else of a runtime that is not a group label."""
     function, path, _ = _mark_runtime(api, ns)
-    for misuse in (
+    _try_each(
+        api,
+        function,
+        path,
         with_image,
         _with_another_label,
         _with_a_long_group,
@@ -319,10 +323,7 @@ def rest_of_a_runtime_stays(api: Conversation, ns: str) -> None:
         _with_policy,
         _with_owner,
         _with_annotation_of_the_jobset,
-    ):
-        runtime = api.must("GET", path)
-        misuse(runtime)
-        assert refused(function.request("PUT", path, runtime), "mark-runtime"), misuse.__name__
+    )
 
 
 def with_image(runtime: Object) -> None:

@@ -178,7 +178,7 @@ def test_stop_waits_for_writes_in_flight() -> None:
     assert answers == [200]
 
 
-@pytest.mark.parametrize("many", [5])
+@pytest.mark.parametrize("many", [8])
 def test_handler_is_shared_by_threads(many: int) -> None:
     """Events handled at the same time do not see each other's calls or answers."""
     together = threading.Barrier(many)

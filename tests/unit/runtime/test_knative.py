@@ -116,19 +116,15 @@ def test_loop_is_free_while_a_step_works(made: Any) -> None:
     all_of_them = threading.Barrier(workers + 1)
     may_finish = threading.Event()
 
-    namespace_is_new = iter([True])
-
     def wait(bounded: Any, subject: ObjectRef) -> ObjectRef:
-        if not next(namespace_is_new, False):
-            all_of_them.wait(5)
-            may_finish.wait(5)
+        all_of_them.wait(5)
+        may_finish.wait(5)
         return observe(bounded, subject)
 
     function = made(observe=wait)
     headers, body = an_event()
 
     async def story() -> list[int]:
-        await Caller(sized(headers, body), body).call(function)  # of a new namespace fewer are in work
         callers = [Caller(sized(headers, body), body) for _ in range(workers)]
         events = [asyncio.create_task(caller.call(function)) for caller in callers]
         await asyncio.to_thread(all_of_them.wait, 5)
