@@ -106,8 +106,15 @@ def uid_of(obj: Any) -> str:
     return str(obj["metadata"]["uid"])
 
 
+OUR_WORKLOAD, OUR_GROUP = "owner-ours", "owner-ours-0123abcd"
+"""The names of `musters` objects that are called `ours`, of a Job that is called `owner`."""
+
+
 def musters(body: Any, owner: Any) -> Any:
-    """An object as Muster creates it for an owner: with its labels, controlled by it."""
+    """An object as Muster creates it for a Job: named after it, with its labels, controlled by it.
+
+    A Workload has a hash behind the name of its Job, a group the first digits of a UID behind its own name.
+    """
     labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": uid_of(owner)}
     reference = {
         "apiVersion": owner["apiVersion"],
@@ -117,7 +124,9 @@ def musters(body: Any, owner: Any) -> Any:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    metadata = {**body["metadata"], "labels": labels, "ownerReferences": [reference]}
+    digits = "" if body["kind"] == "Workload" else "-0123abcd"
+    name = f"{reference['name']}-{body['metadata']['name']}{digits}"
+    metadata = {**body["metadata"], "name": name, "labels": labels, "ownerReferences": [reference]}
     return {**body, "metadata": metadata}
 
 
@@ -170,7 +179,19 @@ def odd_groups(own: Object) -> list[Object]:
         {"ownerReferences": [*metadata["ownerReferences"], _secret("x" * 254)]},
         {"managedFields": long_managed_fields(own["apiVersion"])},
     ]
-    return [{**own, "metadata": {**metadata, "name": "odd", **fields}} for fields in more]
+    return [{**own, "metadata": {**metadata, **fields}} for fields in more]
+
+
+def odd_names(own: Object) -> list[Object]:
+    """Return a group or Workload of Muster's with names of users' own objects, and owners of other kinds."""
+    metadata, reference = own["metadata"], own["metadata"]["ownerReferences"][0]
+    names = ("theirs", f"{reference['name']}-theirs-nightly", "theirs-main-0123abcd")
+    owners = ({"kind": "Secret"}, {"apiVersion": "example.com/v1"})
+    more: list[Object] = [
+        *({"name": name} for name in names),
+        *({"ownerReferences": [{**reference, **owner}]} for owner in owners),
+    ]
+    return [{**own, "metadata": {**metadata, **fields}} for fields in more]
 
 
 def _secret(name: str) -> Object:

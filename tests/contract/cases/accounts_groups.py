@@ -6,12 +6,15 @@ from typing import Any
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.accounts import (
+    OUR_GROUP,
+    OUR_WORKLOAD,
     account,
     apply_again,
     grant,
     merge,
     musters,
     odd_groups,
+    odd_names,
     refused,
     try_events,
 )
@@ -72,7 +75,7 @@ def _create_and_delete(api: Conversation, ns: str, version: str) -> None:
     api.must("POST", pod_groups, pod_group("theirs", version=version))
     for path in (f"{workloads}/theirs", f"{pod_groups}/theirs"):
         assert refused(function.request("DELETE", path), "create-workload")
-    for path in (f"{workloads}/ours", f"{pod_groups}/ours"):
+    for path in (f"{workloads}/{OUR_WORKLOAD}", f"{pod_groups}/{OUR_GROUP}"):
         function.must("DELETE", path)
 
 
@@ -133,6 +136,34 @@ def groups_are_musters(api: Conversation, ns: str) -> None:
     try_events(function, ns, owner, "create-pod-groups")
 
 
+@case()
+def names_are_musters(api: Conversation, ns: str) -> None:
+    """create-workload and create-pod-groups take no names that users give, also for owners that live."""
+    owner = _owner(api, ns)
+    for name, step, plural, body in (
+        ("first", "create-workload", "workloads", workload),
+        ("second", "create-workload", "podgroups", pod_group),
+        ("third", "create-pod-groups", "podgroups", pod_group),
+    ):
+        path, ours = groups(ns, plural), musters(body(name), owner)
+        function = account(api, step, "POST", path, body("theirs"))
+        for misuse in odd_names(ours):
+            assert refused(function.request("POST", path, misuse), step), misuse
+        function.must("POST", path, ours)
+
+
+@case()
+def fallback_groups_are_named_after_labels(api: Conversation, ns: str) -> None:
+    """create-pod-groups may create them for pods with labels of another owner."""
+    path = groups(ns, "podgroups")
+    function = account(api, "create-pod-groups", "POST", path, pod_group("theirs"))
+    group = musters(pod_group("ours"), _owner(api, ns))
+    group["metadata"]["name"] = "copied-main-0123abcd-3-0"
+    assert refused(function.request("POST", path, group), "create-pod-groups")
+    group["metadata"]["annotations"] = {"muster.dev/stand-in": "NotMarked: labels of another owner"}
+    function.must("POST", path, group)
+
+
 def _resize(api: Conversation, ns: str, version: str) -> tuple[Conversation, Object]:
     """The token of resize-gang, and an owner with a Workload and a PodGroup beside those of a user."""
     owner = _owner(api, ns)
@@ -153,8 +184,8 @@ def minimum_counts_change(api: Conversation, ns: str) -> None:
     field = "/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount"
     operations = [{"op": "replace", "path": field, "value": 1}]
     of_group, of_workload = groups(ns, "podgroups"), groups(ns, "workloads")
-    function.must("PATCH", f"{of_group}/ours", body, STRATEGIC_PATCH)
-    function.must("PATCH", f"{of_workload}/ours", operations, JSON_PATCH)
+    function.must("PATCH", f"{of_group}/{OUR_GROUP}", body, STRATEGIC_PATCH)
+    function.must("PATCH", f"{of_workload}/{OUR_WORKLOAD}", operations, JSON_PATCH)
     assert refused(function.request("PATCH", f"{of_group}/theirs", body, STRATEGIC_PATCH), "resize-gang")
     answer = function.request("PATCH", f"{of_workload}/theirs", operations, JSON_PATCH)
     assert refused(answer, "resize-gang")
@@ -163,8 +194,8 @@ def minimum_counts_change(api: Conversation, ns: str) -> None:
 def _labels_and_owners(api: Conversation, ns: str, version: str) -> None:
     function, _ = _resize(api, ns, version)
     adopted = {"labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": "12345678"}}
-    for plural in ("workloads", "podgroups"):
-        ours, theirs = (groups(ns, plural, name, version=version) for name in ("ours", "theirs"))
+    for plural, our_name in (("workloads", OUR_WORKLOAD), ("podgroups", OUR_GROUP)):
+        ours, theirs = (groups(ns, plural, name, version=version) for name in (our_name, "theirs"))
         for metadata in (
             {"labels": {"a": "b"}},
             {"ownerReferences": None},
@@ -184,7 +215,7 @@ def rest_of_a_group_stays(api: Conversation, ns: str) -> None:
 def why_a_gang_was_given_up_is_noted(api: Conversation, ns: str) -> None:
     """resize-gang notes on a group of Muster's why it gave it up, in one annotation, and in Events."""
     function, owner = _resize(api, ns, "v1beta1")
-    ours = groups(ns, "podgroups", "ours")
+    ours = groups(ns, "podgroups", OUR_GROUP)
     merge(function, ours, {"metadata": {"annotations": {"muster.dev/stand-in": "SchedulingTimedOut: a"}}})
     assert "muster.dev/stand-in" in api.must("GET", ours)["metadata"]["annotations"]
     for misuse in ({"a": "b"}, {"muster.dev/stand-in": "x" * 1025}):
@@ -221,7 +252,7 @@ def templates_stay(api: Conversation, ns: str) -> None:
     """The API server itself keeps resize-gang from changing a template in other ways."""
     function, _ = _resize(api, ns, "v1beta1")
     operations = [{"op": "replace", "path": "/spec/podGroupTemplates/0/name", "value": "other"}]
-    answer = function.request("PATCH", groups(ns, "workloads", "ours"), operations, JSON_PATCH)
+    answer = function.request("PATCH", groups(ns, "workloads", OUR_WORKLOAD), operations, JSON_PATCH)
     assert answer.status == 422
 
 
@@ -232,11 +263,13 @@ def composites_are_replaced(api: Conversation, ns: str) -> None:
     path = groups(ns, "compositepodgroups", version="v1alpha3")
     for _ in range(2):
         function.must("POST", path, musters(composite_group("ours"), owner))
-        function.must("DELETE", f"{path}/ours")
+        function.must("DELETE", f"{path}/{OUR_GROUP}")
     api.must("POST", path, composite_group("theirs"))
     assert refused(function.request("DELETE", f"{path}/theirs"), "resize-gang")
     assert refused(function.request("POST", path, composite_group("mine")), "resize-gang")
     for misuse in odd_groups(musters(composite_group("odd"), owner)):
+        assert refused(function.request("POST", path, misuse), "resize-gang"), misuse
+    for misuse in odd_names(musters(composite_group("odd"), owner)):
         assert refused(function.request("POST", path, misuse), "resize-gang"), misuse
     unowned = musters(composite_group("unowned"), owner)
     del unowned["metadata"]["ownerReferences"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tests.cluster.api import JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.accounts import (
     NAMESPACE,
+    OUR_GROUP,
+    OUR_WORKLOAD,
     REFUSED_BY,
     apply_again,
     dead_letter,
@@ -32,7 +35,7 @@ from tests.contract.bodies import (
     workload,
 )
 from tests.contract.case import Cases, Conversation
-from tests.contract.cases.accounts_status import RUNTIMES, a_runtime, pods_of, with_image
+from tests.contract.cases.accounts_runtimes import RUNTIMES, a_runtime, pods_of, with_image
 
 case = Cases(__name__)
 CASES = case.all
@@ -63,11 +66,11 @@ def _groups(api: Conversation, ns: str, version: str) -> None:
     )
     function.must("POST", workloads, musters(workload("ours", version=version), owner))
     function.must("POST", pod_groups, musters(pod_group("ours", version=version), owner))
-    for path in (*theirs, f"{workloads}/ours", f"{pod_groups}/ours"):
+    for path in (*theirs, f"{workloads}/{OUR_WORKLOAD}", f"{pod_groups}/{OUR_GROUP}"):
         assert _refused(function.request("PATCH", path, LABELS, MERGE_PATCH)), path
     for path in theirs:
         assert _refused(function.request("DELETE", path)), path
-    for path in (f"{workloads}/ours", f"{pod_groups}/ours"):
+    for path in (f"{workloads}/{OUR_WORKLOAD}", f"{pod_groups}/{OUR_GROUP}"):
         function.must("DELETE", path)
 
 
@@ -101,13 +104,13 @@ def minimum_counts_by_the_shared_account(api: Conversation, ns: str) -> None:
     smaller = {"spec": {"schedulingPolicy": gang(1)}}
     field = "/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount"
     operations = [{"op": "replace", "path": field, "value": 1}]
-    function.must("PATCH", f"{pod_groups}/ours", smaller, STRATEGIC_PATCH)
-    function.must("PATCH", f"{workloads}/ours", operations, JSON_PATCH)
+    function.must("PATCH", f"{pod_groups}/{OUR_GROUP}", smaller, STRATEGIC_PATCH)
+    function.must("PATCH", f"{workloads}/{OUR_WORKLOAD}", operations, JSON_PATCH)
     assert _refused(function.request("PATCH", f"{pod_groups}/theirs", smaller, STRATEGIC_PATCH))
     assert _refused(function.request("PATCH", f"{workloads}/theirs", operations, JSON_PATCH))
     function.must("POST", composites, musters(composite_group("ours"), owner))
     assert _refused(function.request("POST", composites, composite_group("theirs")))
-    function.must("DELETE", f"{composites}/ours")
+    function.must("DELETE", f"{composites}/{OUR_GROUP}")
 
 
 @case(releases=BOTH)
@@ -173,7 +176,7 @@ def runtimes_by_the_shared_account(api: Conversation, ns: str) -> None:
     path = f"{RUNTIMES.format(ns)}/torch"
     stored = api.must("POST", RUNTIMES.format(ns), a_runtime())
     misuse = {**stored, "metadata": {**stored["metadata"], "labels": {"a": "b"}}}
-    function = shared_account(api, ("PUT", path, misuse))
+    function = replace(shared_account(api, ("PUT", path, misuse)), manager="muster-mark-runtime")
     marked = api.must("GET", path)
     pods_of(marked, 1)["metadata"]["labels"]["muster.dev/group"] = "trainer"
     stored = function.must("PUT", path, marked)

@@ -80,6 +80,7 @@ def validate(
     old: Object | None,
     user: str,
     subresource: str = "",
+    manager: str = "",
 ) -> None:
     """Judge a write by the ValidatingAdmissionPolicies in the server, after all other rules.
 
@@ -90,6 +91,7 @@ def validate(
         old: the object before it; None for a creation.
         user: the name of the user who writes.
         subresource: `status`; empty for the object itself.
+        manager: the parameter `fieldManager`.
 
     Raises:
         ApiError: a policy refuses it.
@@ -101,7 +103,8 @@ def validate(
 
     operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
     home = store.get(NAMESPACES, ("", namespace_of(new or old or {}))) if kind.namespaced else None
-    attributes = matching.Attributes(kind, home.obj if home else None, operation, subresource, user)
+    options = {"fieldManager": manager} if manager else {}
+    attributes = matching.Attributes(kind, home.obj if home else None, operation, subresource, user, options)
     bindings = [record.obj for record in store.all(VALIDATING_BINDINGS)]
     validating.check(new, old, attributes, policies, bindings)
 

@@ -10,7 +10,7 @@ real server the order of the policies is chance; here it is that of their names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from muster.simulator.apiserver.expressions import Activation, ExpressionError, evaluated, translated
@@ -31,6 +31,7 @@ class Attributes:
         operation: CREATE, UPDATE or DELETE.
         subresource: `status`; empty for the object itself.
         user: the name of the user who asks for it.
+        options: the query parameters that Go's options have, such as `fieldManager`.
     """
 
     kind: Kind
@@ -38,6 +39,7 @@ class Attributes:
     operation: str = "CREATE"
     subresource: str = ""
     user: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 def bound(
@@ -75,6 +77,7 @@ def activation(new: Object | None, old: Object | None, attributes: Attributes) -
         "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
         "userInfo": {"username": attributes.user},
+        "options": dict(attributes.options),
     }
     texts = {"name": name_of(obj), "namespace": namespace_of(obj), "subResource": attributes.subresource}
     request |= {name: text for name, text in texts.items() if text}

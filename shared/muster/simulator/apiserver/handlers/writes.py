@@ -297,7 +297,8 @@ class Writer:
         if self.release == "1.36" and not target.subresource:
             admission.keep_gang_sizes(self.store, kind, obj, old, self.gates())
         if target.subresource != "scale":
-            admission.validate(self.store, kind, obj, old, request.user, target.subresource)
+            manager = request.query.get("fieldManager", "")
+            admission.validate(self.store, kind, obj, old, request.user, target.subresource, manager)
         if not obj["metadata"].get("managedFields"):
             obj["metadata"].pop("managedFields", None)
         if obj == old:
