@@ -152,7 +152,7 @@ def _with_another_minimum(runtime: Object) -> None:
 
 def _with_a_claim(runtime: Object) -> None:
     """Say in managedFields that mark-runtime wrote the group, so that the next write may remove it."""
-    labels = {"f:labels": {"f:muster.dev/group": {}}}
+    labels: Object = {"f:labels": {"f:muster.dev/group": {}}}
     of_pods = {"f:template": {"f:spec": {"f:template": {"f:metadata": labels}}}}
     jobs_of_it = {"f:replicatedJobs": {'k:{"name":"dataset-initializer"}': of_pods}}
     claim = copy.deepcopy(runtime["metadata"]["managedFields"][0])

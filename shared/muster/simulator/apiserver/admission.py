@@ -5,7 +5,7 @@ Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,schedulin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import SCHEDULING, Kind
@@ -80,7 +80,7 @@ def validate(
     old: Object | None,
     user: str,
     subresource: str = "",
-    manager: str = "",
+    options: Mapping[str, str] | None = None,
 ) -> None:
     """Judge a write by the ValidatingAdmissionPolicies in the server, after all other rules.
 
@@ -91,7 +91,7 @@ def validate(
         old: the object before it; None for a creation.
         user: the name of the user who writes.
         subresource: `status`; empty for the object itself.
-        manager: the parameter `fieldManager`.
+        options: the query parameters that Go's options have, `fieldManager`.
 
     Raises:
         ApiError: a policy refuses it.
@@ -103,8 +103,8 @@ def validate(
 
     operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
     home = store.get(NAMESPACES, ("", namespace_of(new or old or {}))) if kind.namespaced else None
-    options = {"fieldManager": manager} if manager else {}
-    attributes = matching.Attributes(kind, home.obj if home else None, operation, subresource, user, options)
+    home_obj = home.obj if home else None
+    attributes = matching.Attributes(kind, home_obj, operation, subresource, user, options or {})
     bindings = [record.obj for record in store.all(VALIDATING_BINDINGS)]
     validating.check(new, old, attributes, policies, bindings)
 
