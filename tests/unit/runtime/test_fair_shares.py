@@ -74,21 +74,22 @@ class Simulation:
 
     def _look(self) -> None:
         """Let events work that have begun, and give up those that are sent back or have waited too long."""
-        for turn, since in list(self._waiting):
+        waiting, self._waiting = self._waiting, []
+        for turn, since in waiting:
             if turn.begun.is_set() and not turn.sent_back:
-                self._waiting.remove((turn, since))
                 self._works(turn, since)
             elif turn.sent_back or self.now - since >= DEADLINE:
-                self._waiting.remove((turn, since))
                 assert turn.sent_back or self.turns.leave(turn)
                 self._comes_again(turn.namespace, since)
+            else:
+                self._waiting.append((turn, since))
 
     def _comes_again(self, namespace: str, since: float) -> None:
         """Send an event of `quiet` again, as a broker does, and another one of the others."""
         if namespace == "quiet":
             self._at(self.now + 0.4, lambda: self._send(namespace, since))
         else:
-            self._at(self.now + 0.02, self._send_hostile)
+            self._at(self.now + 0.1, self._send_hostile)
 
     def _works(self, turn: Turn, since: float) -> None:
         if turn.namespace == "quiet":
