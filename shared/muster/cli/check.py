@@ -12,7 +12,7 @@ import click
 
 from muster.cli.arguments import BadInput, load_installed
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import echo_data, echo_line, output_option, step_shown
+from muster.cli.output import echo_items, echo_line, output_option, step_shown
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, Manifest
@@ -67,7 +67,7 @@ def command(
             if output == "text":
                 echo_line(f"{finding.level:<4}  {finding.about}: {finding.message}")
     if output != "text":
-        echo_data([{**asdict(finding), "level": str(finding.level)} for finding in found], output)
+        echo_items([{**asdict(finding), "level": str(finding.level)} for finding in found], output)
     if any(finding.level is Level.FAIL for finding in found):
         raise SystemExit(1)
 

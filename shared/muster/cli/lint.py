@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
+from muster.cli.output import echo, echo_items, echo_line, output_option, step_shown
 from muster.files import DeepFolderError, files_below
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
@@ -44,7 +44,7 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
         echo(f"{result.left_out} more faults are not shown", err=True)
     printer = _PRINTERS.get(output)
     if printer is None:
-        echo_data([{**asdict(fault), "severity": str(fault.severity)} for fault in result.faults], output)
+        echo_items([{**asdict(fault), "severity": str(fault.severity)} for fault in result.faults], output)
     else:
         printer(result)
     if result.count(Severity.ERROR) or (strict and result.faults):

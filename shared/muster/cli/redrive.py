@@ -8,7 +8,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, step_shown
+from muster.cli.output import CommandError, echo, echo_items, echo_line, output_option, step_shown
 from muster.cli.tables import table
 from muster.cluster.client import Client
 from muster.operator.redrive import (
@@ -103,7 +103,7 @@ def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[Stor
 
 def _print(letters: Sequence[StoredLetter], output: str) -> None:
     if output != "text":
-        echo_data(
+        echo_items(
             [dict(zip(map(str.lower, HEADERS), _row(stored), strict=True)) for stored in letters], output
         )
     elif not letters:

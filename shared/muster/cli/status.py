@@ -12,7 +12,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import Connection, KubeconfigOptions, brief, cluster_options, connected
-from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
+from muster.cli.output import echo, echo_items, echo_line, output_option, step_shown
 from muster.cli.tables import fitted, terminal_columns
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
@@ -101,7 +101,7 @@ def _show(status: ClusterStatus, namespace: str, output: str) -> None:
             place = f"in namespace {namespace}; -A looks at all" if namespace else "in any namespace"
             echo(f"nothing is waiting {place}")
     else:
-        echo_data([{**asdict(item), "state": str(item.state)} for item in status.items], output)
+        echo_items([{**asdict(item), "state": str(item.state)} for item in status.items], output)
     if status.left_out:
         echo_line(f"muster: left out, the latest of namespaces with many: {status.left_out}", err=True)
     for kind, message in status.not_read.items():

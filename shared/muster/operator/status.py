@@ -44,6 +44,9 @@ _ALWAYS_SERVED = (PODS, JOBS)
 MOST_ITEMS = 10_000
 """The most items of a status: tenants can make any number, each with a text of kilobytes."""
 
+_LONGEST = {"since": 64, "reason": 128, "message": MESSAGE_LIMIT}
+"""The most characters of the texts of an item: tenants can write megabytes."""
+
 _IN_GROUP = "schedulingGroup"
 _GROUP_PREFIX = "podgroup/"
 _Found = TypeVar("_Found")
@@ -71,7 +74,7 @@ class Item:
         reason: a `muster.policy.reasons.Reason`, or the scheduler's; "" if unknown.
         message: the message of the condition, or what it waits for.
 
-    Tenants can write texts of a megabyte in place of the last three, so they are cut.
+    The last three are cut to _LONGEST.
     """
 
     namespace: str
@@ -83,8 +86,8 @@ class Item:
 
     def __post_init__(self) -> None:
         """Cut the texts."""
-        for name in ("since", "reason", "message"):
-            object.__setattr__(self, name, cut_to(getattr(self, name), MESSAGE_LIMIT))
+        for name, most in _LONGEST.items():
+            object.__setattr__(self, name, cut_to(getattr(self, name), most))
 
     @property
     def name(self) -> str:

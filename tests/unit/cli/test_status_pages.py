@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from muster.cli import status as status_command
 from muster.cli import tables
 from muster.cluster.client import Client
 from muster.cluster.errors import Expired
@@ -23,7 +24,7 @@ from muster.objects.resources import (
 )
 from muster.operator import status
 from muster.operator.check import Level, check_installation, check_policies, check_uninstall
-from muster.operator.status import read_status
+from muster.operator.status import ClusterStatus, Item, State, read_status
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b
@@ -194,3 +195,15 @@ def test_texts_are_cut_after_they_are_escaped() -> None:
     """An escaped character has up to six."""
     (_, line) = tables.fitted(("JOB", "MESSAGE"), [("llama", "\x1b" * 4096)], None).splitlines()
     assert len(line) < 4200
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_data_of_many_items_are_printed_one_by_one(output: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """The text of 10,000 items, each of which tenants filled, took 3.1 GiB."""
+    message = "\U0001f600" * 512
+    items = [Item("team-a", f"job/{number}", State.WAITING, "", "", message) for number in range(50)]
+    tracemalloc.start()
+    status_command._show(ClusterStatus(items), "", output)
+    assert tracemalloc.get_traced_memory()[1] < 250_000
+    tracemalloc.stop()
+    assert capfd.readouterr().out.count("job/") == 50
