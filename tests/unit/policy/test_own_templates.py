@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from muster.policy.model import Plan
+from muster.policy.model import NoOp, Plan
 from muster.policy.resolve import ResolvedOwner
-from tests.support.builders import Object, a_basic, a_gang, a_users_workload, observed
+from tests.support.builders import Object, a_basic, a_gang, a_users_workload, a_workload, observed, with_spec
 from tests.support.planning import plan_pod_groups, resolve
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -38,3 +38,15 @@ def test_its_only_template_is_that_of_the_only_group(
     assert created["metadata"]["name"] == resolved.pod_sets.pod_group_name("main", "")
     assert created["spec"]["workloadRef"]["templateName"] == template["name"]
     assert created["spec"]["schedulingPolicy"] == template["schedulingPolicy"]
+
+
+def test_a_forged_composite_template_of_a_group_of_pods_makes_nothing() -> None:
+    """Its CompositePodGroup is not among those that are read, so it would be created again in each round."""
+    composite = {
+        "name": "main",
+        "schedulingPolicy": {"gang": {"minGroupCount": 1}},
+        "podGroupTemplates": [a_gang("leaf", 2)],
+    }
+    forged = with_spec(podGroupTemplates=[], compositePodGroupTemplates=[composite])
+    decision = plan_pod_groups(observed(workload=a_workload(modifiers=[forged])), NOW)
+    assert isinstance(decision, NoOp)

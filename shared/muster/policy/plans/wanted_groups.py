@@ -107,13 +107,14 @@ def existing_groups(members: LiveMembers) -> ExistingGroups:
 
 
 def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:
-    """Return a group's instances by suffix; {"": None} if only the user's own Workload has the group.
+    """Return the instances of a composite group by suffix; {"": None} if only a user's own Workload has it.
 
-    Muster's Workload has no other groups, unless somebody added them: these have no instances.
+    Muster's Workload has no other groups, unless somebody added them: these have no instances. Neither has
+    one that is composite there and not in the tree, since nobody would read its CompositePodGroup.
     """
     group = resolved.groups.get(name)
     if group is not None:
-        return group.instances
+        return group.instances if group.children else {}
     return {} if resolved.own is None else {"": None}
 
 
