@@ -83,7 +83,7 @@ def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
 def pod_groups(
     cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp, pods: Iterable[Pod]
 ) -> tuple[PodGroup, ...]:
-    """Return the PodGroups that an owner should have and those that its pods name, by any creator.
+    """Return the PodGroups that an owner should have and those that its pods name, by any creator and name.
 
     The one of the event is not read again if it was placed then: it stays placed.
     """
@@ -96,7 +96,8 @@ def pod_groups(
     known = live.pod_group
     placed = (known,) if known is not None and known.placed and known.metadata.name in names else ()
     names -= {group.metadata.name for group in placed}
-    return (*placed, *(PodGroup.read(body) for body in _named(cluster, POD_GROUPS, namespace, names)))
+    groups = (*placed, *(PodGroup.read(body) for body in _named(cluster, POD_GROUPS, namespace, names)))
+    return tuple(sorted(groups, key=lambda group: group.metadata.name))
 
 
 def composites(

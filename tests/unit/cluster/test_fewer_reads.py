@@ -141,6 +141,18 @@ def test_a_group_that_is_placed_is_read_once() -> None:
         assert cluster.reads.count("get PodGroup llama-main-33333333") == reads
 
 
+def test_groups_are_in_the_order_of_their_names() -> None:
+    """Whichever the event is about: a condition names the first one's reason, and must not change in turn."""
+    names = ["llama-main-33333333", "llama-other-33333333"]
+    groups = [a_pod_group(name, placed) for name in names]
+    pods = [a_pod(None, index) for index in range(2)]
+    pods[1]["spec"]["schedulingGroup"] = {"podGroupName": names[1]}
+    for group in groups:
+        cluster = CountingSnapshot(a_namespace(), a_job(), *groups, *pods)
+        members = EMIT_CONDITIONS.observe(cluster, changed(Happened.UPDATE, group)).members
+        assert [found.metadata.name for found in members.groups] == names
+
+
 JOB = {"apiGroup": "batch", "kind": "Job", "name": "llama"}
 
 

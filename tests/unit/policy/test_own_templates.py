@@ -9,7 +9,7 @@ import pytest
 from muster.policy.model import NoOp, Plan
 from muster.policy.resolve import ResolvedOwner
 from tests.support.builders import Object, a_basic, a_gang, a_users_workload, a_workload, observed, with_spec
-from tests.support.planning import plan_pod_groups, resolve
+from tests.support.planning import plan_pod_groups, plan_resize, resolve
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
@@ -50,3 +50,20 @@ def test_a_forged_composite_template_of_a_group_of_pods_makes_nothing() -> None:
     forged = with_spec(podGroupTemplates=[], compositePodGroupTemplates=[composite])
     decision = plan_pod_groups(observed(workload=a_workload(modifiers=[forged])), NOW)
     assert isinstance(decision, NoOp)
+
+
+def test_a_forged_composite_template_keeps_its_count() -> None:
+    """resize_gang knows counts by the kind of a group, not by its name alone."""
+    composite = {
+        "name": "main",
+        "schedulingPolicy": {"gang": {"minGroupCount": 1}},
+        "podGroupTemplates": [a_gang("leaf", 1)],
+    }
+    forged = with_spec(podGroupTemplates=[a_gang("main", 1)], compositePodGroupTemplates=[composite])
+    plan = plan_resize(observed(workload=a_workload(modifiers=[forged])), NOW)
+    assert isinstance(plan, Plan)
+    (patch,) = plan.actions
+    assert [operation["path"] for operation in patch.operations] == [
+        "/metadata/resourceVersion",
+        "/spec/podGroupTemplates/0/schedulingPolicy/gang/minCount",
+    ]

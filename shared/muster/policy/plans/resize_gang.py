@@ -141,12 +141,12 @@ def _patched_templates(
     """
     name_of = resolved.pod_sets.pod_group_name
     counts = {
-        leaf.name: max(targets[name_of(leaf.name, suffix)] for suffix in leaf.sizes)
+        ("minCount", leaf.name): max(targets[name_of(leaf.name, suffix)] for suffix in leaf.sizes)
         for leaf in gangs(resolved)
         if leaf.sizes
     }
     counts |= {
-        group.name: max(targets[name_of(group.name, suffix)] for suffix in group.instances)
+        ("minGroupCount", group.name): max(targets[name_of(group.name, suffix)] for suffix in group.instances)
         for group in composite_gangs(resolved)
         if group.instances
     }
@@ -158,9 +158,15 @@ def _patched_templates(
 
 
 def _changed_counts(
-    level: WorkloadSpec | CompositePodGroupTemplate, counts: dict[str, int], path: str
+    level: WorkloadSpec | CompositePodGroupTemplate, counts: dict[tuple[str, str], int], path: str
 ) -> Iterator[dict[str, Any]]:
-    """JSON patch operations for the counts of one level, and of those below it, that are wrong."""
+    """JSON patch operations for the counts of one level, and of those below it, that are wrong.
+
+    Args:
+        level: its templates may be another's, such as a composite one of the name of a group of pods.
+        counts: by field and name of the group.
+        path: of the level.
+    """
     lists = (
         ("podGroupTemplates", "minCount", level.pod_group_templates),
         ("compositePodGroupTemplates", "minGroupCount", level.composite_pod_group_templates),
@@ -168,9 +174,10 @@ def _changed_counts(
     for name, count, templates in lists:
         for index, template in enumerate(templates):
             below, policy = f"{path}/{name}/{index}", template.scheduling_policy
-            if policy.gang and counts.get(template.name, policy.needs) != policy.needs:
+            wanted = counts.get((count, template.name), policy.needs)
+            if policy.gang and wanted != policy.needs:
                 field = f"{below}/schedulingPolicy/gang/{count}"
-                yield {"op": "replace", "path": field, "value": counts[template.name]}
+                yield {"op": "replace", "path": field, "value": wanted}
             if isinstance(template, CompositePodGroupTemplate):
                 yield from _changed_counts(template, counts, below)
 
