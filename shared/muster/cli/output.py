@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
+from textwrap import indent
 from typing import Any
 
 import click
@@ -50,19 +51,60 @@ def echo_data(data: Any, output: str) -> None:
 
 def echo_items(items: Sequence[Any], output: str) -> None:
     """Print a list as `echo_data` does, but item by item: of thousands the text as a whole takes minutes."""
-    if not items:
-        echo_data([], output)
+    _echo_list(items, output)
+    if output == "json" or not items:
+        echo("")
+
+
+def echo_documents(documents: Sequence[Any], output: str) -> None:
+    """Print a list: its items one by one, as YAML documents or as one JSON list."""
+    if output == "json":
+        echo_items(documents, output)
         return
-    with progress(len(items), "printing", hidden=sys.stdout.isatty()) as advance:
+    with _printing(documents) as advance:
+        for number, document in enumerate(documents):
+            if number:
+                echo("---")
+            echo_data(document, output)
+            advance()
+
+
+def echo_sections(sections: Mapping[str, Any], output: str) -> None:
+    """Print a mapping as `echo_data` does, but the items of its lists one by one."""
+    for number, (key, value) in enumerate(sections.items()):
+        if output == "json":
+            echo(f"{',' if number else '{'}\n  {json.dumps(key)}: ", nl=False)
+        elif isinstance(value, list) and value:
+            echo(f"{key}:")
+        if isinstance(value, list) and value:
+            _echo_list(value, output, "  ")
+        elif output == "json":
+            echo(indent(json.dumps(value, indent=2), "  ").lstrip(), nl=False)
+        else:
+            echo_data({key: value}, output)
+    if output == "json":
+        echo("\n}")
+
+
+def _echo_list(items: Sequence[Any], output: str, margin: str = "") -> None:
+    """Print a list item by item, with a margin before each line of JSON but the first."""
+    if not items:
+        echo("[]", nl=False)
+        return
+    with _printing(items) as advance:
         for number, item in enumerate(items):
             if output == "json":
-                text = json.dumps([item], indent=2).removeprefix("[").removesuffix("\n]")
+                text = indent(json.dumps([item], indent=2)[1:-2], margin)
                 echo(f"{',' if number else '['}{text}", nl=False)
             else:
                 echo_data([item], output)
             advance()
     if output == "json":
-        echo("\n]")
+        echo(f"\n{margin}]", nl=False)
+
+
+def _printing(items: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
+    return progress(len(items), "printing", hidden=sys.stdout.isatty())
 
 
 class _PlainDumper(yaml.SafeDumper):

@@ -9,9 +9,9 @@ import click
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo, echo_data, echo_line, output_option, step_shown
+from muster.cli.output import echo, echo_documents, echo_line, output_option, step_shown
 from muster.objects.memory import DataLimit
-from muster.operator.plan import as_yaml, plan_step
+from muster.operator.plan import plan_step
 from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.snapshots import choose, read_snapshots
@@ -80,10 +80,7 @@ def command(
     if not documents:
         echo(f"a sweep of {step.name} has no objects", err=True)
         return
-    if output == "json":
-        echo_data(documents, output)
-    else:
-        echo(as_yaml(documents), nl=False)
+    echo_documents(documents, output)
 
 
 def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:

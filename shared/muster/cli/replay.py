@@ -20,7 +20,7 @@ from muster.cli.arguments import (
     keep_to_this_machine,
     stop_signals,
 )
-from muster.cli.output import CommandError, echo, echo_data, echo_line, output_option, step_shown
+from muster.cli.output import CommandError, echo, echo_line, echo_sections, output_option, step_shown
 from muster.cli.overlays import overlay_option
 from muster.objects.memory import DataLimit
 from muster.replay.activity import Activity
@@ -176,7 +176,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     if output == "text":
         _print(result, summary, len(stream) * len(snapshots))
     else:
-        echo_data({**summary, "functions": _counts(result)}, output)
+        echo_sections({**summary, "functions": _counts(result)}, output)
     _report_dead_letters(result)
 
 

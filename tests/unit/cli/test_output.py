@@ -1,18 +1,20 @@
-"""Progress of slow work in one line of a terminal."""
+"""Progress of slow work in one line of a terminal, and data that are printed in parts."""
 
 from __future__ import annotations
 
 import io
+import json
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from muster.cli import output
 from muster.cli.check import _shown
-from muster.cli.output import echo_data, echo_items, step_shown
+from muster.cli.output import echo_data, echo_documents, echo_items, echo_sections, step_shown
 from muster.cluster.client import Client
 from muster.operator.check import Finding, Level
 
@@ -93,3 +95,28 @@ def test_items_are_printed_like_a_list(
     whole = capsys.readouterr().out
     echo_items(items, output)
     assert capsys.readouterr().out == whole
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+@pytest.mark.parametrize(
+    "sections", [{"a": []}, {"a": [1, {"b": [], "c": "x\ny"}], "d": {"e": 1}, "f": [[2]]}]
+)
+def test_sections_are_printed_like_a_mapping(
+    sections: dict[str, Any], output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of thousands of Workloads `replay -o yaml` took a gigabyte."""
+    echo_data(sections, output)
+    whole = capsys.readouterr().out
+    echo_sections(sections, output)
+    assert capsys.readouterr().out == whole
+
+
+@pytest.mark.parametrize("documents", [[], [{"a": "b"}], [{"a": ["b"]}, {"c": 1}, {"d": {}}]])
+def test_documents_are_printed_like_a_stream(
+    documents: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sweep has a plan for each of thousands of objects."""
+    echo_documents(documents, "yaml")
+    assert capsys.readouterr().out == yaml.safe_dump_all(documents, sort_keys=False)
+    echo_documents(documents, "json")
+    assert json.loads(capsys.readouterr().out) == documents

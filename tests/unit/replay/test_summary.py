@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from muster.replay.summary import muster_conditions, summarize
+import json
+
+from muster.replay.summary import MOST_ENTRIES, as_lines, muster_conditions, summarize
 from tests.support import builders as b
 from tests.support import cpu
 
@@ -24,3 +26,21 @@ def test_the_pods_of_each_group_are_counted() -> None:
 def test_a_condition_without_a_type_is_none_of_musters() -> None:
     """A file may have any value there."""
     assert muster_conditions({"status": {"conditions": [{"status": "True"}, {"type": None}]}}) == []
+
+
+def test_little_is_shown_of_a_large_object() -> None:
+    """A file may have thousands of templates, owners and conditions, or megabytes in a name."""
+    number, text = 5 * MOST_ENTRIES, "x" * 100_000
+    condition = {"type": "PodGroupsReady", "status": "False", "reason": text, "message": text}
+    owners = [{"kind": "Job", "name": text}] * number
+    objects = [
+        b.a_workload(*(b.a_gang(f"{text}{one}", 1) for one in range(number))),
+        b.a_pod_group("a", b.with_spec(schedulingPolicy={"gang": {"minCount": 1, "other": text}})),
+        b.a_trainjob(b.with_status(conditions=[condition] * number)),
+    ]
+    objects[1]["metadata"]["ownerReferences"] = owners
+    summary = summarize(objects)
+    assert len(json.dumps(summary)) < 2_000_000
+    assert list(summary["workloads"][0]["groups"])[-1] == f"{number - MOST_ENTRIES} more"
+    assert summary["podGroups"][0]["owners"][-1] == f"{number - MOST_ENTRIES} more"
+    assert sum(map(len, as_lines(summary))) < 2_000_000
