@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -78,6 +78,7 @@ class DeadlineClient:
         self._end = time.monotonic() + seconds
         self._pause: Callable[[float], bool] | None = None
         self._pausing = Lock()
+        self._around_calls: Callable[[], AbstractContextManager[None]] = nullcontext
         self._calls_lock = Lock()
         self.calls = 0
         self.newest = False
@@ -165,6 +166,10 @@ class DeadlineClient:
         """
         self._pause = pause
 
+    def call_within(self, context: Callable[[], AbstractContextManager[None]]) -> None:
+        """Make each call from now on in a `with` block of such a context."""
+        self._around_calls = context
+
     def end(self) -> None:
         """Give the memory of the lists back."""
         self._memory.release()
@@ -216,7 +221,7 @@ class DeadlineClient:
         with self._calls_lock:
             self.calls += 1
         try:
-            with self._spans(f"{verb} {resource}"), deadline.until(self._end):
+            with self._around_calls(), self._spans(f"{verb} {resource}"), deadline.until(self._end):
                 answer = call()
         except ClusterError as error:
             self._on_call(verb, resource, str(error.status or "none"))

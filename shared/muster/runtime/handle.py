@@ -23,6 +23,7 @@ from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses, tracing
 from muster.runtime.bodies import BodyRefusal
+from muster.runtime.computing import SweepTurn
 from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.metrics import Metrics
@@ -31,7 +32,7 @@ from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
-from muster.runtime.turns import NamespaceBusyError, Workers
+from muster.runtime.turns import NamespaceBusyError, Turn, Workers
 
 Clock = Callable[[], datetime]
 
@@ -167,6 +168,9 @@ class Handler:
             step,
             settings.sweep_limit,
             clock,
+            turn=lambda cluster: SweepTurn(
+                self._workers.sweeping, self._workers.loop, lambda: cluster.seconds_left
+            ),
             run=self._run,
             on_outcome=self.metrics.swept,
             on_finished=lambda gangs: self.metrics.swept_all(clock(), gangs),
@@ -220,10 +224,15 @@ class Handler:
         name = f"{subject.kind}/{subject.name}"
         try:
             with self._workers.turns.turn(subject.namespace, cluster.seconds_left, name) as turn:
-                cluster.pause_with(turn.pause)
+                cluster.pause_with(lambda seconds: self._pause(turn, seconds))
                 return self._run(cluster, subject)
         except NamespaceBusyError as error:
             return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)
+
+    def _pause(self, turn: Turn, seconds: float) -> bool:
+        """Let the event loop and then other events go first; False if the turn was lost."""
+        self._workers.loop.go_first()
+        return turn.pause(seconds)
 
     def _run(self, cluster: DeadlineClient, subject: Subject) -> Outcome:
         outcome = run_step(self.step, cluster, subject, self._clock, self._spans, before_try=cluster.begin)

@@ -40,6 +40,10 @@ class Function:
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request; health probes are not among them."""
+        with self._served.loop.request():
+            await self._handle(scope, receive, send)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         settings = self._served.settings
         size = BodySize(settings.body_limit_bytes, self._bodies)
         try:
@@ -113,6 +117,7 @@ class Function:
     def stop(self) -> None:
         """Wait for events in work: the middleware closes connections after 3 s, but does not end threads."""
         self._connections_are_cut.set()
+        self._served.loop.end()  # it waits here, and events would wait for it
         self._served.wait_until_idle()
 
 

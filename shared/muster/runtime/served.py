@@ -14,6 +14,7 @@ from muster.cluster.interface import RawCluster
 from muster.runtime import config, dead_letter, responses
 from muster.runtime.app import app_of, app_of_all, by_path, wall_clock
 from muster.runtime.bodies import REFUSAL, BodyRefusal
+from muster.runtime.computing import EventLoop
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
@@ -43,12 +44,14 @@ class ServedFunctions:
     Attributes:
         name: the name of the only function, or `muster` for several.
         settings: the settings of the process.
+        loop: for which events and sweeps wait if it is late; of a server that has one.
     """
 
     def __init__(self, *functions: tuple[Receiver, RawCluster]) -> None:
         self._receivers = [receiver for receiver, _ in functions]
         self._readiness = {receiver.name: Readiness.of(receiver, cluster) for receiver, cluster in functions}
         self.settings = self._receivers[0].settings
+        self.loop = EventLoop()
         self._by_path = {path_of(receiver.name): receiver for receiver in self._receivers}
         apps = {path: app_of(one, self._readiness[one.name]) for path, one in self._by_path.items()}
         if len(functions) == 1:
@@ -78,7 +81,9 @@ class ServedFunctions:
         if dead_letters:
             cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
             functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))
-        return cls(*functions)
+        served = cls(*functions)
+        served.loop = workers.loop
+        return served
 
     def app(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request: the WSGI app."""

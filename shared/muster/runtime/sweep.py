@@ -17,6 +17,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
+from muster.runtime.computing import SweepTurn
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
 from muster.runtime.step import Step, Subject
@@ -51,6 +52,7 @@ class Sweeps:
         step: the step.
         limit: the most objects that one sweep runs the step on live.
         clock: returns the time, for plans.
+        turn: returns the turn of a sweep among those of other functions of the process.
         run: runs the step on an object, live.
         on_outcome: called with the outcome of each object.
         on_finished: called at the end of each round with the gangs of all owners.
@@ -62,6 +64,7 @@ class Sweeps:
         limit: int,
         clock: Callable[[], datetime],
         *,
+        turn: Callable[[DeadlineClient], SweepTurn],
         run: Callable[[DeadlineClient, Subject], Outcome],
         on_outcome: Callable[[Outcome], None],
         on_finished: Callable[[GangTally], None],
@@ -69,6 +72,7 @@ class Sweeps:
         self._step = step
         self._limit = limit
         self._clock = clock
+        self._turn = turn
         self._run = run
         self._on_outcome = on_outcome
         self._on_finished = on_finished
@@ -95,11 +99,14 @@ class Sweeps:
         try:
             time.sleep(delay)
             cluster.refresh()
-            return self._continue(cluster, event)
+            turn = self._turn(cluster)
+            cluster.call_within(turn.given_up)
+            with turn.held():
+                return self._continue(cluster, event, turn)
         finally:
             self._sweeping.release()
 
-    def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
+    def _continue(self, cluster: DeadlineClient, event: Sweep, turn: SweepTurn) -> Outcome:
         current = self._round
         if current is None or current.is_old:
             current = _Round(self._step, cluster)
@@ -114,7 +121,7 @@ class Sweeps:
             return Outcome(
                 OutcomeKind.NOTHING, Reason.SWEPT, f"{current.listed.pages} pages read; lists not complete"
             )
-        reasons, actions = self._run_on_each(subjects, current, cluster, event)
+        reasons, actions = self._run_on_each(subjects, current, cluster, event, turn)
         if subjects:
             self._round = current
         else:
@@ -127,7 +134,7 @@ class Sweeps:
         )
 
     def _run_on_each(
-        self, subjects: _Turns, current: _Round, cluster: DeadlineClient, event: Sweep
+        self, subjects: _Turns, current: _Round, cluster: DeadlineClient, event: Sweep, turn: SweepTurn
     ) -> tuple[Counter[str], int]:
         """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
@@ -140,6 +147,7 @@ class Sweeps:
         reasons: Counter[str] = Counter()
         live = actions = 0
         while (subjects or subjects.unfinished) and live < self._limit and not cluster.time_is_over:
+            turn.pause()
             is_last = not subjects
             subject, began = subjects.take(), time.monotonic()
             cluster.begin()

@@ -11,6 +11,7 @@ from operator import itemgetter
 from threading import Event, Lock, get_ident
 
 from muster.policy.limits import DEFAULT_LIMITS
+from muster.runtime.computing import EventLoop, FairLock
 from muster.runtime.list_memory import SharedListMemory
 from muster.runtime.parsing_order import SmallestFirst
 from muster.runtime.recent_use import RecentUse
@@ -385,10 +386,14 @@ class Workers:
     Attributes:
         turns: the turns of events.
         reading: lets bodies be parsed, which takes up to eight times their memory.
+        loop: the event loop of the server, if it has one.
+        sweeping: held by the sweep that computes.
         lists: the memory of the lists of events.
     """
 
     def __init__(self, workers: int, waiting: int, event_bytes: int = DEFAULT_LIMITS.event_bytes) -> None:
         self.turns = Turns(workers, waiting)
         self.reading = SmallestFirst()
+        self.loop = EventLoop()
+        self.sweeping = FairLock()
         self.lists = SharedListMemory(event_bytes)

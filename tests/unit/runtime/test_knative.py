@@ -199,3 +199,28 @@ def test_ready_reports_the_cluster(made: Any) -> None:
     wait_for_answers(function)
     assert cluster.calls == ["discover scheduling.k8s.io"]
     assert function.ready() == (True, "OK")
+
+
+def test_the_loop_is_due_while_an_event_is_in_work(made: Any) -> None:
+    """So that those that compute know when it is late."""
+    due: list[bool] = []
+    made_functions: list[Function] = []
+
+    def look(cluster: Any, subject: ObjectRef) -> ObjectRef:
+        loop = made_functions[0]._served.loop
+        due.append(loop._due is not None)
+        loop.end()
+        due.append(loop._due is not None)
+        return observe(cluster, subject)
+
+    made_functions.append(made(observe=look))
+    headers, body = an_event()
+    asyncio.run(Caller(sized(headers, body), body).call(made_functions[0]))
+    assert due == [True, False]
+
+
+def test_a_function_that_stops_waits_for_no_loop(made: Any) -> None:
+    """`stop` is called on the loop, and waits there for the events in work."""
+    function = made()
+    function.stop()
+    assert function._served.loop._ended

@@ -210,3 +210,12 @@ def test_refusals_are_the_steps_own() -> None:
     """An unreadable event is answered with the reason, as by a function alone."""
     answer = Client(served().app).post("/patch-pods", data=b"no event", content_type="text/plain")
     assert (answer.status_code, json.loads(answer.data)["reason"]) == (400, "UnreadableEvent")
+
+
+def test_events_of_all_functions_wait_for_the_loop_of_the_process() -> None:
+    """The server counts its requests for the loop that their workers know."""
+    served = ServedFunctions.connected(
+        [a_step(), a_step(name="other")], Settings(api_server="http://127.0.0.1:9")
+    )
+    handlers = [one for one in served._receivers if isinstance(one, Handler)]
+    assert [handler._workers.loop for handler in handlers] == [served.loop] * 2

@@ -1,0 +1,163 @@
+"""Who computes first: the event loop of func's server, and one sweep at a time.
+
+Python runs one thread at a time, and one that wants to run waits behind all others that are ready. Beside
+many of them the event loop, which reads requests and answers probes, would get too little of the processor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock
+
+BEAT_SECONDS = 0.02
+"""The time after which the event loop is due again while requests are in work."""
+
+LATE_SECONDS = 0.05
+"""How late it may be before others wait for it."""
+
+LONGEST_WAIT_SECONDS = 0.5
+"""The longest wait for it, before one call of the API server, or one slice of a sweep."""
+
+SLICE_SECONDS = 0.05
+"""How long a sweep computes before another one may."""
+
+
+class EventLoop:
+    """How late an event loop is; never late without one, as with waitress."""
+
+    def __init__(self) -> None:
+        self._due: float | None = None
+        self._requests = 0
+        self._ended = False
+
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Have a request in work in the `with` block, which runs on the loop."""
+        self._requests += 1
+        if self._due is None and not self._ended:
+            self._beat(asyncio.get_running_loop())
+        try:
+            yield
+        finally:
+            self._requests -= 1
+
+    def go_first(self) -> None:
+        """Wait until the loop is no longer late, at most LONGEST_WAIT_SECONDS; called by other threads."""
+        end = time.monotonic() + LONGEST_WAIT_SECONDS
+        while self._is_late() and time.monotonic() < end:
+            time.sleep(BEAT_SECONDS / 2)
+
+    def end(self) -> None:
+        """Wait for the loop no longer, because it is about to be blocked for good."""
+        self._ended = True
+        self._due = None
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._requests and not self._ended:
+            self._due = time.monotonic() + BEAT_SECONDS
+            loop.call_later(BEAT_SECONDS, self._beat, loop)
+        else:
+            self._due = None
+
+    def _is_late(self) -> bool:
+        due = self._due
+        return due is not None and time.monotonic() - due > LATE_SECONDS
+
+
+class FairLock:
+    """A lock that threads get in the order in which they ask for it."""
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: deque[Event] = deque()
+        self._lock = Lock()
+
+    def acquire(self, seconds: float) -> bool:
+        """Wait for the lock at most so many seconds; whether it was given."""
+        with self._lock:
+            if not self._held:
+                self._held = True
+                return True
+            turn = Event()
+            self._waiting.append(turn)
+        if turn.wait(seconds):
+            return True
+        with self._lock:
+            if turn.is_set():
+                return True
+            self._waiting.remove(turn)
+            return False
+
+    def release(self) -> None:
+        """Give the lock to the next thread."""
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().set()
+            else:
+                self._held = False
+
+
+class SweepTurn:
+    """The turn of one sweep to compute; it is given up while the sweep waits for the API server.
+
+    A sweep plans thousands of objects without a call between.
+
+    Args:
+        lock: of all sweeps of the process.
+        loop: goes first.
+        seconds_left: returns the longest wait for a turn, after which the sweep computes without one.
+    """
+
+    def __init__(self, lock: FairLock, loop: EventLoop, seconds_left: Callable[[], float]) -> None:
+        self._lock = lock
+        self._loop = loop
+        self._seconds_left = seconds_left
+        self._has_lock = False
+        self._since = 0.0
+        self._calls = 0
+        self._calls_lock = Lock()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Have the turn in the `with` block."""
+        self._take()
+        try:
+            yield
+        finally:
+            self._give_up()
+
+    @contextmanager
+    def given_up(self) -> Iterator[None]:
+        """Have no turn in the `with` block, a call; nor between calls of several threads that overlap."""
+        with self._calls_lock:
+            self._calls += 1
+            if self._calls == 1:
+                self._give_up()
+        try:
+            yield
+        finally:
+            with self._calls_lock:
+                self._calls -= 1
+                is_last = not self._calls
+            if is_last:
+                self._take()
+
+    def pause(self) -> None:
+        """Let another sweep compute if this one has done so for SLICE_SECONDS."""
+        if time.monotonic() - self._since >= SLICE_SECONDS:
+            self._give_up()
+            self._take()
+
+    def _take(self) -> None:
+        self._has_lock = self._lock.acquire(max(0.0, self._seconds_left()))
+        self._loop.go_first()
+        self._since = time.monotonic()
+
+    def _give_up(self) -> None:
+        if self._has_lock:
+            self._has_lock = False
+            self._lock.release()

@@ -1,0 +1,195 @@
+"""The event loop of func's server goes first, and one sweep at a time computes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from threading import Barrier
+from typing import Any
+
+import pytest
+
+from muster.objects.meta import ObjectRef
+from muster.policy.model import NoOp
+from muster.policy.reasons import Reason
+from muster.runtime import computing
+from muster.runtime.computing import LONGEST_WAIT_SECONDS, EventLoop, FairLock, SweepTurn
+from muster.runtime.config import Settings
+from muster.runtime.handle import Handler
+from muster.runtime.turns import Workers
+from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event
+from tests.unit.runtime.test_sweep import pods, swept
+
+
+def waited(action: Callable[[], object]) -> float:
+    """Return the seconds that an action took."""
+    began = time.monotonic()
+    action()
+    return time.monotonic() - began
+
+
+def waited_for_a_blocked(loop: EventLoop, seconds: float, *, in_work: bool = True) -> float:
+    """Return how long a thread waited for an event loop that is blocked for so many seconds."""
+
+    async def serve() -> float:
+        with loop.request():
+            await asyncio.sleep(0.05)
+            if in_work:
+                return await block()
+        await asyncio.sleep(0.05)
+        return await block()
+
+    def begin() -> float:
+        time.sleep(0.1)
+        return waited(loop.go_first)
+
+    async def block() -> float:
+        with ThreadPoolExecutor() as threads:
+            other = threads.submit(begin)
+            time.sleep(seconds)  # noqa: ASYNC251 - the loop is to be blocked
+            await asyncio.sleep(0.05)
+            return other.result()
+
+    return asyncio.run(serve())
+
+
+def test_other_threads_wait_for_a_late_loop() -> None:
+    """It may have requests to read and probes to answer."""
+    assert 0.1 < waited_for_a_blocked(EventLoop(), 0.4) < 0.45
+
+
+def test_a_wait_for_the_loop_ends() -> None:
+    """A loop that is late for longer is not late because of them."""
+    assert waited_for_a_blocked(EventLoop(), 1.0) < LONGEST_WAIT_SECONDS + 0.2
+
+
+def test_nobody_waits_for_a_loop_without_requests() -> None:
+    """It is due only while there are any, so that an idle process does nothing."""
+    assert waited_for_a_blocked(EventLoop(), 0.4, in_work=False) < 0.05
+
+
+def test_nobody_waits_for_a_loop_that_has_ended() -> None:
+    """It is blocked until all events have ended."""
+    loop = EventLoop()
+    loop.end()
+    assert waited_for_a_blocked(loop, 0.4) < 0.05
+
+
+def test_threads_get_a_lock_in_the_order_in_which_they_ask() -> None:
+    """A thread that asks again at once comes behind those that wait."""
+    lock, order = FairLock(), list[int]()
+
+    def take(number: int) -> None:
+        assert lock.acquire(5)
+        order.append(number)
+        lock.release()
+
+    assert lock.acquire(0)
+    with ThreadPoolExecutor() as threads:
+        for number in range(4):
+            threads.submit(take, number)
+            while len(lock._waiting) <= number:
+                time.sleep(0.001)
+        lock.release()
+    assert order == [0, 1, 2, 3]
+
+
+def test_a_lock_is_not_given_after_the_wait() -> None:
+    """Else it would never be released."""
+    lock = FairLock()
+    assert lock.acquire(0)
+    assert not lock.acquire(0.01)
+    lock.release()
+    assert lock.acquire(0)
+
+
+def a_turn(lock: FairLock, seconds: float = 5) -> SweepTurn:
+    """The turn of a sweep."""
+    return SweepTurn(lock, EventLoop(), lambda: seconds)
+
+
+def test_sweeps_compute_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that plans thousands of objects does not hold up the others."""
+    monkeypatch.setattr(computing, "SLICE_SECONDS", 0.0)
+    lock, order, begin = FairLock(), list[str](), Barrier(2)
+
+    def sweep(name: str) -> None:
+        turn = a_turn(lock)
+        begin.wait()
+        with turn.held():
+            for _ in range(5):
+                order.append(name)
+                time.sleep(0.02)
+                turn.pause()
+
+    with ThreadPoolExecutor() as threads:
+        list(threads.map(sweep, "ab"))
+    assert "".join(order) in {"ab" * 5, "ba" * 5}
+
+
+def test_a_sweep_that_waits_for_the_api_server_lets_another_compute() -> None:
+    """Also while several of its threads do, and again when the last of them has its answer."""
+    lock = FairLock()
+    turn = a_turn(lock)
+    with turn.held():
+        assert not lock.acquire(0)
+        with turn.given_up():
+            with turn.given_up():
+                assert lock.acquire(0)
+                lock.release()
+            assert lock.acquire(0)
+            lock.release()
+        assert not lock.acquire(0)
+    assert lock.acquire(0)
+
+
+def test_a_sweep_without_a_turn_goes_on() -> None:
+    """At its deadline, so that it ends as usual."""
+    lock = FairLock()
+    assert lock.acquire(0)
+    with a_turn(lock, seconds=0).held():
+        assert not lock.acquire(0)
+    assert not lock.acquire(0), "it released what it did not have"
+
+
+def test_one_function_of_a_process_plans_in_a_sweep() -> None:
+    """Six at once took the interpreter's lock from the event loop: no probe was answered for 50 s."""
+    workers, planning, most = Workers(12, 27), list[str](), list[int]()
+
+    def plan(inputs: ObjectRef, _now: datetime) -> NoOp:
+        planning.append(inputs.name)
+        most.append(len(planning))
+        time.sleep(0.005)
+        planning.pop()
+        return NoOp(Reason.UP_TO_DATE)
+
+    step = a_step(responsible_for=lambda _cluster: pods(10), plan=plan)
+    settings = Settings(sweep_jitter_seconds=0.0)
+    handlers = [Handler(step, FakeCluster(), settings, lambda: NOW, workers=workers) for _ in range(3)]
+    with ThreadPoolExecutor() as threads:
+        answers = list(threads.map(swept, handlers))
+    assert [answer.status for answer in answers] == [202] * 3
+    assert (len(most), max(most)) == (30, 1)
+
+
+def test_an_event_lets_the_loop_go_first_before_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between them it computes, which nobody can interrupt."""
+    workers, cluster = Workers(12, 27), FakeCluster()
+    calls_before: list[int] = []
+    monkeypatch.setattr(workers.loop, "go_first", lambda: calls_before.append(len(cluster.calls)))
+    handler = Handler(a_step(), cluster, Settings(), lambda: NOW, workers=workers)
+    handler.handle(*an_event())
+    assert len(calls_before) == len([call for call in cluster.calls if call != "refresh"]) > 0
+
+
+def test_a_sweep_waits_for_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it begins, after each call, and after each slice."""
+    workers, waits = Workers(12, 27), list[Any]()
+    monkeypatch.setattr(workers.loop, "go_first", lambda: waits.append(None))
+    step = a_step(responsible_for=lambda _cluster: pods(3), plan=lambda _inputs, _now: NoOp("UpToDate"))
+    handler = Handler(step, FakeCluster(), Settings(sweep_jitter_seconds=0.0), lambda: NOW, workers=workers)
+    assert swept(handler).status == 202
+    assert len(waits) == 1 + 3
