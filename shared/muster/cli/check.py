@@ -55,7 +55,9 @@ def command(
 
     Exits with 1 if a check fails.
     """
-    installed = [] if before or uninstall else load_installed(overlay)
+    with step_shown("reading") as show:
+        show(str(overlay))
+        installed = [] if before or uninstall else load_installed(overlay)
     found: list[Finding] = []
     with connected(options, "check") as cluster:
         namespace = namespace or cluster.namespace

@@ -119,7 +119,8 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
         BadInput: the kubeconfig does not exist or is invalid.
         CommandError: the server is no API server, refused a request, or did not answer.
     """
-    kubeconfig = options.read()
+    with _patience("the kubeconfig"):
+        kubeconfig = options.read()
     try:
         with _patience(f"the credentials of context {kubeconfig.context!r}"):
             client = kubeconfig.client(f"muster-{command}")

@@ -68,7 +68,9 @@ def command(
     with errors_as_bad_input():
         step = steps.find_step(function)
         limit = DataLimit()
-        request = _single(event_file, read_events(event_file, limit))
+        with step_shown("reading") as show:
+            show(str(event_file))
+            request = _single(event_file, read_events(event_file, limit))
         with step_shown("reading objects:") as show:
             snapshots = read_snapshots(object_files, limit, reading=show)
         named = objects_of_events([request], owners_only=False)

@@ -254,7 +254,9 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
 
 
 def _connect(exits: ExitStack, options: KubeconfigOptions, sources: Path) -> ClusterWatch:
-    specs = _source_specs(sources)
+    with step_shown("reading") as show:
+        show(str(sources))
+        specs = _source_specs(sources)
     return ClusterWatch(exits.enter_context(connected(options, "record")).client, specs)
 
 

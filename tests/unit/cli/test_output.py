@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +20,7 @@ from muster.cli.check import _shown
 from muster.cli.output import echo_data, echo_documents, echo_items, echo_sections, step_shown
 from muster.cluster.client import Client
 from muster.operator.check import Finding, Level
+from tests.unit.cli.conftest import Muster
 
 CLEARED = "\r\x1b[K"
 
@@ -120,3 +124,25 @@ def test_documents_are_printed_like_a_stream(
     assert capsys.readouterr().out == yaml.safe_dump_all(documents, sort_keys=False)
     echo_documents(documents, "json")
     assert json.loads(capsys.readouterr().out) == documents
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        pytest.param("plan", ["create_workload", "--event", "NAME"], id="an event"),
+        pytest.param("check", ["--overlay", "NAME"], id="an overlay"),
+        pytest.param("record", ["--sources", "NAME"], id="sources"),
+    ],
+)
+def test_a_file_that_is_read_is_shown(
+    module: str, arguments: list[str], muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A FIFO may be waited for without an end."""
+    steps: list[str] = []
+    command = importlib.import_module(f"muster.cli.{module}")
+    monkeypatch.setattr(
+        command, "step_shown", lambda text: nullcontext(lambda one: steps.append(f"{text} {one}"))
+    )
+    name = str(tmp_path / "missing.yaml")
+    assert muster(module, *(argument.replace("NAME", name) for argument in arguments)).exit_code == 2
+    assert steps == [f"reading {name}"]
