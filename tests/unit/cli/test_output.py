@@ -129,9 +129,9 @@ def test_documents_are_printed_like_a_stream(
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        pytest.param("plan", ["create_workload", "--event", "NAME"], id="an event"),
+        pytest.param("plan", ["create_workload", "--event", "NAME", "--objects", "NAME"], id="an event"),
         pytest.param("check", ["--overlay", "NAME"], id="an overlay"),
-        pytest.param("record", ["--sources", "NAME"], id="sources"),
+        pytest.param("record", ["NAME.jsonl", "--sources", "NAME"], id="sources"),
     ],
 )
 def test_a_file_that_is_read_is_shown(
@@ -143,6 +143,7 @@ def test_a_file_that_is_read_is_shown(
     monkeypatch.setattr(
         command, "step_shown", lambda text: nullcontext(lambda one: steps.append(f"{text} {one}"))
     )
-    name = str(tmp_path / "missing.yaml")
-    assert muster(module, *(argument.replace("NAME", name) for argument in arguments)).exit_code == 2
-    assert steps == [f"reading {name}"]
+    file = tmp_path / "odd.yaml"
+    file.write_text("[")
+    assert muster(module, *(argument.replace("NAME", str(file)) for argument in arguments)).exit_code == 2
+    assert steps[0] == f"reading {file}"
