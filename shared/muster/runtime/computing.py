@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Event, Lock
+from threading import Event, Lock, get_ident
 
 BEAT_SECONDS = 0.02
 """The time after which the event loop is due again while requests are in work."""
@@ -116,10 +116,10 @@ class SweepTurn:
         self._lock = lock
         self._loop = loop
         self._seconds_left = seconds_left
+        self._thread = get_ident()
         self._has_lock = False
+        self._changing = Lock()
         self._since = 0.0
-        self._calls = 0
-        self._calls_lock = Lock()
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -132,32 +132,32 @@ class SweepTurn:
 
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Have no turn in the `with` block, a call; nor between calls of several threads that overlap."""
-        with self._calls_lock:
-            self._calls += 1
-            if self._calls == 1:
-                self._give_up()
+        """Have no turn in the `with` block, which is a call of the API server.
+
+        After calls of other threads of the sweep it is taken again at the next pause, or call of its own.
+        """
+        self._give_up()
         try:
             yield
         finally:
-            with self._calls_lock:
-                self._calls -= 1
-                is_last = not self._calls
-            if is_last:
+            if get_ident() == self._thread:
                 self._take()
 
     def pause(self) -> None:
         """Let another sweep compute if this one has done so for SLICE_SECONDS."""
-        if time.monotonic() - self._since >= SLICE_SECONDS:
+        if not self._has_lock or time.monotonic() - self._since >= SLICE_SECONDS:
             self._give_up()
             self._take()
 
     def _take(self) -> None:
-        self._has_lock = self._lock.acquire(max(0.0, self._seconds_left()))
+        if self._lock.acquire(max(0.0, self._seconds_left())):
+            with self._changing:
+                self._has_lock = True
         self._loop.go_first()
         self._since = time.monotonic()
 
     def _give_up(self) -> None:
-        if self._has_lock:
-            self._has_lock = False
+        with self._changing:
+            had_lock, self._has_lock = self._has_lock, False
+        if had_lock:
             self._lock.release()
