@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from tests.cluster.api import APPLY
 from tests.contract.accounts import account, refused, serve, try_events
 from tests.contract.bodies import Object, pod_spec
 from tests.contract.case import Cases, Conversation
@@ -113,13 +114,51 @@ def what_was_written_by_hand_stays(api: Conversation, ns: str) -> None:
         _without_queue_of_the_jobset,
         _with_another_minimum,
         _with_a_claim,
+        _with_a_claim_of_another,
+        _without_claims,
     )
     pods_of(stored, 1)["metadata"]["labels"] |= {"muster.dev/group": "trainer", "kai.scheduler/queue": "a"}
     assert refused(replace(function, manager="kubectl").request("PUT", path, stored), "mark-runtime")
     stored = function.must("PUT", path, stored)
     assert pods_of(stored)["metadata"]["labels"]["muster.dev/group"] == "mine"
+    _try_each(api, function, path, _disowned, _disowned_alone)
+    shared = api.must("GET", path)
+    applied = {
+        "apiVersion": shared["apiVersion"],
+        "kind": shared["kind"],
+        "metadata": {"name": "torch"},
+        "spec": {key: shared["spec"][key] for key in ("mlPolicy", "template")},
+    }
+    api.request("PATCH", path, applied, APPLY, {"fieldManager": "argocd", "force": "true"})
+    stored = api.must("GET", path)
     pods_of(stored, 1)["metadata"]["labels"] = {"team": "a"}
     function.must("PUT", path, stored)
+
+
+def _disowned(runtime: Object) -> None:
+    """Change the group, and say in managedFields that nobody owns it: no sweep would change it back."""
+    pods_of(runtime, 1)["metadata"]["labels"]["muster.dev/group"] = "none"
+    runtime["metadata"]["managedFields"] = [{}]
+
+
+def _disowned_alone(runtime: Object) -> None:
+    """Say that somebody else wrote the group."""
+    for entry in runtime["metadata"]["managedFields"]:
+        if entry["manager"] == "muster-mark-runtime":
+            entry["manager"] = "kubectl"
+
+
+def _with_a_claim_of_another(runtime: Object) -> None:
+    """Say that the creator owns the group, too: his next apply would remove it."""
+    (entry, *_) = runtime["metadata"]["managedFields"]
+    jobs_of_it = entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:replicatedJobs"]
+    of_pods = jobs_of_it['k:{"name":"node"}']["f:template"]["f:spec"]["f:template"]
+    of_pods["f:spec"]["f:nodeSelector"] = {}
+
+
+def _without_claims(runtime: Object) -> None:
+    """Say that nobody owns anything: the API server would not note who writes what from then on."""
+    runtime["metadata"]["managedFields"] = [{}]
 
 
 def _without_group(runtime: Object) -> None:
