@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
 import os
@@ -13,7 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
-from muster.cli.output import echo_line
+from muster.cli.output import CommandError, echo_line
 from muster.objects.text import cut_to
 
 COMMANDS = {
@@ -71,6 +72,7 @@ class _Subcommands(click.Group):
         # Libraries log connection errors, which the commands report in their own words.
         logging.getLogger().addHandler(logging.NullHandler())
         try:
+            _require_output()
             code = super().main(args, *rest, **{**options, "prog_name": "muster", "standalone_mode": False})
             sys.stdout.flush()
         except click.exceptions.NoArgsIsHelpError as error:
@@ -87,12 +89,7 @@ class _Subcommands(click.Group):
         except ModuleNotFoundError:  # the entry point says what to install
             raise
         except OSError as error:
-            if not isinstance(error.filename, str):
-                _report_bug(error)
-                sys.exit(BUG)
-            # A file that was typed, with a name that is too long, or in a folder of others.
-            echo_line(f"muster: {cut_to(error.filename, 400)}: {error.strerror}", err=True)
-            sys.exit(BAD_FILE)
+            sys.exit(_report_os_error(error))
         except Exception as error:  # noqa: BLE001 - a person gets one line, also of a bug
             _report_bug(error)
             sys.exit(BUG)
@@ -114,6 +111,25 @@ def _show(error: click.ClickException) -> None:  # noqa: TID251 - likewise
 
 def _one_line(text: str) -> str:
     return " ".join(cut_to(text, _ERROR_LENGTH).split())
+
+
+def _require_output() -> None:
+    if sys.stdout is None:  # `muster lint a.yaml >&-`
+        raise CommandError("standard output is closed")
+
+
+def _report_os_error(error: OSError) -> int:
+    """Print a failure of the system and return the exit status; one without a file may be a bug."""
+    if isinstance(error.filename, str):
+        # A file that was typed, with a name that is too long, or in a folder of others.
+        echo_line(f"muster: {cut_to(error.filename, 400)}: {error.strerror}", err=True)
+        return BAD_FILE
+    if error.errno == errno.ENOSPC:
+        _discard_output()
+        echo_line(f"muster: {error.strerror}", err=True)
+        return 1
+    _report_bug(error)
+    return BUG
 
 
 def _discard_output() -> None:

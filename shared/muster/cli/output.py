@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
@@ -20,7 +21,10 @@ _PROGRESS_FROM = 50
 """From this number of deliveries or jobs on, a command takes seconds and shows its progress."""
 
 _PATIENCE_SECONDS = 1.0
-"""After this time a command shows what it does."""
+"""After this time a command shows what it does, and looks again whether to show how long a step takes."""
+
+_LONG_STEP_SECONDS = 5
+"""From this time on it shows how long a step takes."""
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -118,42 +122,47 @@ _PlainDumper.add_multi_representer(StrEnum, lambda dumper, text: dumper.represen
 def step_shown(text: str) -> Iterator[Callable[[str], None]]:
     """Yield what shows the present step of slow work in one line, if standard error is a terminal.
 
-    The line appears after a second, also in the middle of a step, and is cleared at the end. The step ""
-    clears it for output of the block.
+    The line appears after a second, also in the middle of a step, and is cleared at the end. It counts the
+    seconds of a long step. The step "" clears it for output of the block.
     """
-    line = _StepLine(text)
-    timer = threading.Timer(_PATIENCE_SECONDS, line.appear)
-    timer.daemon = True
+    line, ended = _StepLine(text), threading.Event()
+
+    def look_again() -> None:
+        while not ended.wait(_PATIENCE_SECONDS):
+            line.look_again()
+
     if sys.stderr.isatty():
-        timer.start()
+        threading.Thread(target=look_again, daemon=True).start()
     try:
         yield line.show
     finally:
-        timer.cancel()
+        ended.set()
         line.close()
 
 
 class _StepLine:
-    """The line with the present step; a timer's thread makes it appear."""
+    """The line with the present step; another thread makes it appear."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._step = ""
+        self._since = time.monotonic()
         self._patient = True
-        self._printed = False
+        self._printed = ""
         self._lock = threading.Lock()
 
     def show(self, step: str) -> None:
         """Note the present step, and print it in place of the one before if the line has appeared."""
         with self._lock:
-            self._step = step
+            self._step, self._since = step, time.monotonic()
             self._print()
 
-    def appear(self) -> None:
-        """Print the present step, and from now on each one."""
+    def look_again(self) -> None:
+        """Print the present step, if that changes the line, and from now on each one."""
         with self._lock:
             self._patient = False
-            self._print()
+            if self._line() != self._printed:
+                self._print()
 
     def close(self) -> None:
         """Clear the line for good."""
@@ -162,14 +171,20 @@ class _StepLine:
             self._print()
             self._patient = True
 
+    def _line(self) -> str:
+        if not self._step:
+            return ""
+        seconds = int(time.monotonic() - self._since)
+        return f"{self._text} {self._step} ..." + (f" {seconds} s" if seconds >= _LONG_STEP_SECONDS else "")
+
     def _print(self) -> None:
         if self._patient:
             return
         if self._printed:
             clear_line()
-        self._printed = bool(self._step)
-        if self._step:
-            echo(f"{self._text} {self._step} ...", nl=False, err=True)
+        self._printed = self._line()
+        if self._printed:
+            echo(self._printed, nl=False, err=True)
 
 
 def clear_line() -> None:

@@ -78,7 +78,8 @@ def command(
         for line in missing_objects(named, snapshot, snapshots):
             echo_line(f"muster: {line}", err=True)
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
-        documents = plan_step(step, request, snapshot.objects, now)
+        with step_shown("planning") as show:
+            documents = plan_step(step, request, snapshot.objects, now, show)
     if not documents:
         echo(f"a sweep of {step.name} has no objects", err=True)
         return

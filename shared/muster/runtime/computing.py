@@ -25,6 +25,9 @@ LONGEST_WAIT_SECONDS = 0.5
 SLICE_SECONDS = 0.05
 """How long a sweep computes before another one may."""
 
+REST = 9
+"""It rests for so many times as long while events wait for their turn, and no other sweep computes then."""
+
 
 class EventLoop:
     """How late an event loop is; never late without one, as with waitress."""
@@ -109,12 +112,20 @@ class SweepTurn:
     Args:
         lock: of all sweeps of the process.
         loop: goes first.
+        events_wait: whether any event waits for its turn.
         seconds_left: returns the longest wait for a turn, after which the sweep computes without one.
     """
 
-    def __init__(self, lock: FairLock, loop: EventLoop, seconds_left: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        lock: FairLock,
+        loop: EventLoop,
+        events_wait: Callable[[], bool],
+        seconds_left: Callable[[], float],
+    ) -> None:
         self._lock = lock
         self._loop = loop
+        self._events_wait = events_wait
         self._seconds_left = seconds_left
         self._thread = get_ident()
         self._has_lock = False
@@ -132,7 +143,7 @@ class SweepTurn:
 
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Have no turn in the `with` block, which is a call of the API server.
+        """Have no turn in the `with` block, a call of the API server, unless it pauses in there.
 
         After calls of other threads of the sweep it is taken again at the next pause, or call of its own.
         """
@@ -141,13 +152,17 @@ class SweepTurn:
             yield
         finally:
             if get_ident() == self._thread:
-                self._take()
+                self.pause()
 
     def pause(self) -> None:
-        """Let another sweep compute if this one has done so for SLICE_SECONDS."""
-        if not self._has_lock or time.monotonic() - self._since >= SLICE_SECONDS:
-            self._give_up()
-            self._take()
+        """Let events and then another sweep compute if this one has done so for SLICE_SECONDS."""
+        computed = time.monotonic() - self._since
+        if self._has_lock and computed < SLICE_SECONDS:
+            return
+        if self._has_lock and self._events_wait():
+            time.sleep(max(0.0, min(REST * computed, self._seconds_left())))
+        self._give_up()
+        self._take()
 
     def _take(self) -> None:
         if self._lock.acquire(max(0.0, self._seconds_left())):

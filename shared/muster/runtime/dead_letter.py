@@ -32,7 +32,7 @@ from muster.runtime.handle import Clock, InFlight
 from muster.runtime.metrics import Metrics
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.responses import HttpAnswer
-from muster.runtime.turns import Workers
+from muster.runtime.workers import Workers
 
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"

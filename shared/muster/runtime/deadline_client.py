@@ -79,6 +79,7 @@ class DeadlineClient:
         self._pause: Callable[[float], bool] | None = None
         self._pausing = Lock()
         self._around_calls: Callable[[], AbstractContextManager[None]] = nullcontext
+        self._before_parsing: Callable[[], object] = lambda: None
         self._calls_lock = Lock()
         self.calls = 0
         self.newest = False
@@ -145,6 +146,7 @@ class DeadlineClient:
                     if not self._memory.page_lock.acquire(timeout=max(0.0, self.seconds_left)):
                         raise Unavailable("until then large pages of other events were parsed")
                     held.callback(self._memory.page_lock.release)
+                self._before_parsing()
                 return parse(content)
 
             with parsing_with(parse_alone):
@@ -166,9 +168,12 @@ class DeadlineClient:
         """
         self._pause = pause
 
-    def call_within(self, context: Callable[[], AbstractContextManager[None]]) -> None:
-        """Make each call from now on in a `with` block of such a context."""
-        self._around_calls = context
+    def compute_with(
+        self, around_calls: Callable[[], AbstractContextManager[None]], before_parsing: Callable[[], object]
+    ) -> None:
+        """Make each call from now on in a context; call a function before a page is parsed."""
+        self._around_calls = around_calls
+        self._before_parsing = before_parsing
 
     def end(self) -> None:
         """Give the memory of the lists back."""

@@ -32,7 +32,8 @@ from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
-from muster.runtime.turns import NamespaceBusyError, Turn, Workers
+from muster.runtime.turns import NamespaceBusyError, Turn
+from muster.runtime.workers import Workers
 
 Clock = Callable[[], datetime]
 
@@ -169,7 +170,10 @@ class Handler:
             settings.sweep_limit,
             clock,
             turn=lambda cluster: SweepTurn(
-                self._workers.sweeping, self._workers.loop, lambda: cluster.seconds_left
+                self._workers.sweeping,
+                self._workers.loop,
+                self._workers.turns.any_wait,
+                lambda: cluster.seconds_left,
             ),
             run=self._run,
             on_outcome=self.metrics.swept,

@@ -22,7 +22,7 @@ from muster.runtime.readiness import Readiness, State
 from muster.runtime.receiver import Receiver
 from muster.runtime.responses import HttpAnswer
 from muster.runtime.step import Step
-from muster.runtime.turns import Workers
+from muster.runtime.workers import Workers
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

@@ -100,7 +100,7 @@ class Sweeps:
             time.sleep(delay)
             cluster.refresh()
             turn = self._turn(cluster)
-            cluster.call_within(turn.given_up)
+            cluster.compute_with(turn.given_up, turn.pause)
             with turn.held():
                 return self._continue(cluster, event, turn)
         finally:

@@ -10,10 +10,6 @@ from functools import partial
 from operator import itemgetter
 from threading import Event, Lock, get_ident
 
-from muster.policy.limits import DEFAULT_LIMITS
-from muster.runtime.computing import EventLoop, FairLock
-from muster.runtime.list_memory import SharedListMemory
-from muster.runtime.parsing_order import SmallestFirst
 from muster.runtime.recent_use import RecentUse
 
 
@@ -223,6 +219,10 @@ class Turns:
                 self._send_one_back()
             return turn
 
+    def any_wait(self) -> bool:
+        """Whether any event waits for its turn."""
+        return bool(self._waiting)
+
     def _send_one_back(self) -> None:
         """Send back the newest event of the namespace with the most that wait."""
         now = self._clock()
@@ -373,27 +373,3 @@ class Turns:
 
 def _use_of(turn: Turn, now: float) -> float:
     return max(0.0, now - turn.since - QUICK_SECONDS)
-
-
-class Workers:
-    """The workers of one process, which all of its functions share.
-
-    Args:
-        workers: the most events of one namespace in work.
-        waiting: the most events that wait.
-        event_bytes: memory for the lists of all events in work.
-
-    Attributes:
-        turns: the turns of events.
-        reading: lets bodies be parsed, which takes up to eight times their memory.
-        loop: the event loop of the server, if it has one.
-        sweeping: held by the sweep that computes.
-        lists: the memory of the lists of events.
-    """
-
-    def __init__(self, workers: int, waiting: int, event_bytes: int = DEFAULT_LIMITS.event_bytes) -> None:
-        self.turns = Turns(workers, waiting)
-        self.reading = SmallestFirst()
-        self.loop = EventLoop()
-        self.sweeping = FairLock()
-        self.lists = SharedListMemory(event_bytes)

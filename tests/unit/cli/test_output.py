@@ -5,21 +5,24 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import shlex
+import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from muster.cli import output
+from muster.cli import output, plan
 from muster.cli.check import _shown
 from muster.cli.output import echo_data, echo_documents, echo_items, echo_sections, step_shown
 from muster.cluster.client import Client
 from muster.operator.check import Finding, Level
+from tests.support import builders as b
 from tests.unit.cli.conftest import Muster
 
 CLEARED = "\r\x1b[K"
@@ -126,6 +129,11 @@ def test_documents_are_printed_like_a_stream(
     assert json.loads(capsys.readouterr().out) == documents
 
 
+def _noting(steps: list[str]) -> Callable[[str], AbstractContextManager[Callable[[str], None]]]:
+    """Return what notes steps in place of `step_shown`."""
+    return lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
+
+
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
@@ -140,10 +148,59 @@ def test_a_file_that_is_read_is_shown(
     """A FIFO may be waited for without an end."""
     steps: list[str] = []
     command = importlib.import_module(f"muster.cli.{module}")
-    monkeypatch.setattr(
-        command, "step_shown", lambda text: nullcontext(lambda one: steps.append(f"{text} {one}"))
-    )
+    monkeypatch.setattr(command, "step_shown", _noting(steps))
     file = tmp_path / "odd.yaml"
     file.write_text("[")
     assert muster(module, *(argument.replace("NAME", str(file)) for argument in arguments)).exit_code == 2
     assert steps[0] == f"reading {file}"
+
+
+def test_the_seconds_of_a_long_step_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep of large policies takes minutes in one step."""
+    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(output, "_LONG_STEP_SECONDS", 1)
+    terminal = _Terminal("... 1 s")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with step_shown("replaying") as show:
+        show("event 1 of 1")
+        assert terminal.seen.wait(20)
+    line = "replaying event 1 of 1 ..."
+    assert terminal.getvalue() == f"{line}{CLEARED}{line} 1 s{CLEARED}"
+
+
+def test_each_object_of_a_sweep_is_shown(
+    muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands of them are planned before the first is printed."""
+    steps: list[str] = []
+    monkeypatch.setattr(
+        plan, "step_shown", lambda text: nullcontext(lambda one: steps.append(f"{text} {one}"))
+    )
+    jobs = [b.a_job(b.named(f"job-{number}"), b.of_uid(f"{number}" * 8)) for number in range(3)]
+    (tmp_path / "objects.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": jobs}))
+    event = {"specversion": "1.0", "id": "1", "source": "/a", "type": "dev.muster.sweep"}
+    (tmp_path / "sweep.json").write_text(json.dumps(event))
+    arguments = ["--event", str(tmp_path / "sweep.json"), "--objects", str(tmp_path / "objects.json")]
+    assert muster("plan", "create_workload", *arguments).exit_code == 0
+    assert [step for step in steps if step.startswith("planning")] == [
+        f"planning object {number} of 3" for number in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stdout", "message"),
+    [
+        pytest.param("/dev/full", "No space left on device", id="full"),
+        pytest.param(None, "is closed", id="closed"),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_line(stdout: str | None, message: str, tmp_path: Path) -> None:
+    """It is no bug of the command."""
+    (tmp_path / "job.yaml").write_text(json.dumps(b.a_job()))
+    command = shlex.join([sys.executable, "-m", "muster", "lint", str(tmp_path / "job.yaml")])
+    result = subprocess.run(
+        ["/bin/sh", "-c", f"{command} >{stdout or '&-'}"], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert message in line

@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
+from muster.cluster.answer_json import parse_answer
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import computing
-from muster.runtime.computing import LONGEST_WAIT_SECONDS, EventLoop, FairLock, SweepTurn
+from muster.runtime.computing import LONGEST_WAIT_SECONDS, REST, EventLoop, FairLock, SweepTurn
 from muster.runtime.config import Settings
+from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.handle import Handler
-from muster.runtime.turns import Workers
+from muster.runtime.workers import Workers
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event
 from tests.unit.runtime.test_sweep import pods, swept
 
@@ -106,9 +108,9 @@ def test_a_lock_is_not_given_after_the_wait() -> None:
     assert lock.acquire(0)
 
 
-def a_turn(lock: FairLock, seconds: float = 5) -> SweepTurn:
+def a_turn(lock: FairLock, seconds: float = 5, *, events_wait: bool = False) -> SweepTurn:
     """The turn of a sweep."""
-    return SweepTurn(lock, EventLoop(), lambda: seconds)
+    return SweepTurn(lock, EventLoop(), lambda: events_wait, lambda: seconds)
 
 
 def test_sweeps_compute_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,6 +130,32 @@ def test_sweeps_compute_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor() as threads:
         list(threads.map(sweep, "ab"))
     assert "".join(order) in {"ab" * 5, "ba" * 5}
+
+
+def take_and_release(lock: FairLock) -> None:
+    """Compute for no time, as another sweep."""
+    assert lock.acquire(5)
+    lock.release()
+
+
+@pytest.mark.parametrize(("events_wait", "rest"), [(True, REST * 0.06), (False, 0.0)])
+def test_a_sweep_rests_while_events_wait(*, events_wait: bool, rest: float) -> None:
+    """After each slice, and no other sweep computes meanwhile: together they take a tenth of the time."""
+    lock = FairLock()
+    turn = a_turn(lock, events_wait=events_wait)
+    with turn.held(), ThreadPoolExecutor() as threads:
+        other = threads.submit(waited, lambda: take_and_release(lock))
+        time.sleep(0.06)
+        assert rest <= waited(turn.pause) < rest + 0.4
+    assert other.result() > rest
+
+
+def test_a_rest_ends_at_the_deadline() -> None:
+    """It is no reason to answer late."""
+    turn = a_turn(FairLock(), seconds=0.1, events_wait=True)
+    with turn.held():
+        time.sleep(0.06)
+        assert waited(turn.pause) < 0.3
 
 
 def is_free(lock: FairLock) -> bool:
@@ -205,6 +233,20 @@ def test_one_function_of_a_process_plans_in_a_sweep() -> None:
         answers = list(threads.map(swept, handlers))
     assert [answer.status for answer in answers] == [202] * 3
     assert (len(most), max(most)) == (30, 1)
+
+
+def test_a_sweep_parses_pages_in_its_turn() -> None:
+    """A page of four megabytes keeps all other threads from running for a tenth of a second."""
+    lock = FairLock()
+    turn = a_turn(lock)
+    cluster = DeadlineClient(FakeCluster(), 5)
+    cluster.compute_with(turn.given_up, turn.pause)
+    free: list[bool] = []
+    with turn.held(), turn.given_up(), cluster.one_large_page():
+        free.append(is_free(lock))
+        parse_answer(b"{}")
+        free.append(is_free(lock))
+    assert free == [True, False]
 
 
 def test_an_event_lets_the_loop_go_first_before_each_call(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ from muster.runtime.list_memory import (
     _estimated,
     _most,
 )
-from muster.runtime.turns import Workers
+from muster.runtime.workers import Workers
 from tests.support.builders import a_pod
 from tests.unit.runtime.fakes import BODY, NOW, OWNER, POD, FakeCluster, a_handler, a_step, an_event
 

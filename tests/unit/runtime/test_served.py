@@ -23,7 +23,7 @@ from muster.policy.model import Plan
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.served import GARBAGE_THRESHOLDS, ServedFunctions, prepare_process
-from muster.runtime.turns import Workers
+from muster.runtime.workers import Workers
 from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_step, an_event
 from tests.unit.runtime.test_readiness import Authorizer
 
