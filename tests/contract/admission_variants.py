@@ -191,6 +191,10 @@ PODS: dict[str, tuple[Object, Object | None]] = {
         pod(LABEL, {**JOB, "batch.kubernetes.io/controller-uid": "ABCDEFGH"}),
         None,
     ),
+    "a UID that is not hexadecimal makes no name that the policies of the accounts refuse": (
+        pod(LABEL, {**JOB, "batch.kubernetes.io/controller-uid": "my-own-uid-1"}),
+        None,
+    ),
     "a JobSet's UID without its name makes no invalid name": (
         pod(LABEL, JOB, {"jobset.sigs.k8s.io/jobset-uid": UID}),
         None,
