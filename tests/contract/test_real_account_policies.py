@@ -112,7 +112,7 @@ def test_a_large_runtime(conversation: Conversation) -> None:
     for entry in labelled["spec"]["template"]["spec"]["replicatedJobs"]:
         entry["template"]["spec"]["template"]["metadata"]["labels"]["muster.dev/group"] = entry["name"]
     function = account(conversation, "mark-runtime", "PUT", f"{path}/large", misuse)
-    function.api.must("PUT", f"{path}/large", labelled)
+    function.must("PUT", f"{path}/large", labelled)
 
 
 def test_a_status_with_many_conditions(conversation: Conversation) -> None:
