@@ -143,7 +143,7 @@ class SweepTurn:
 
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Have no turn in the `with` block, a call of the API server, unless it pauses in there.
+        """Have no turn in the `with` block, a call of the API server, unless `resume` is called in there.
 
         After calls of other threads of the sweep it is taken again at the next pause, or call of its own.
         """
@@ -151,18 +151,21 @@ class SweepTurn:
         try:
             yield
         finally:
-            if get_ident() == self._thread:
-                self.pause()
+            self.resume()
+
+    def resume(self) -> None:
+        """Take the turn again, unless the sweep has it or another thread calls."""
+        if not self._has_lock and get_ident() == self._thread:
+            self._take()
 
     def pause(self) -> None:
         """Let events and then another sweep compute if this one has done so for SLICE_SECONDS."""
         computed = time.monotonic() - self._since
-        if self._has_lock and computed < SLICE_SECONDS:
-            return
-        if self._has_lock and self._events_wait():
-            time.sleep(max(0.0, min(REST * computed, self._seconds_left())))
-        self._give_up()
-        self._take()
+        if self._has_lock and computed >= SLICE_SECONDS:
+            if self._events_wait():
+                time.sleep(max(0.0, min(REST * computed, self._seconds_left())))
+            self._give_up()
+        self.resume()
 
     def _take(self) -> None:
         if self._lock.acquire(max(0.0, self._seconds_left())):

@@ -142,11 +142,11 @@ class DeadlineClient:
 
             def parse_alone(content: bytes) -> Any:
                 held.close()  # that of an answer in place of which this one was read
+                self._before_parsing()  # a sweep waits here: not while others wait for the lock below
                 if len(content) > LARGE_PAGE:
                     if not self._memory.page_lock.acquire(timeout=max(0.0, self.seconds_left)):
                         raise Unavailable("until then large pages of other events were parsed")
                     held.callback(self._memory.page_lock.release)
-                self._before_parsing()
                 return parse(content)
 
             with parsing_with(parse_alone):

@@ -100,7 +100,7 @@ class Sweeps:
             time.sleep(delay)
             cluster.refresh()
             turn = self._turn(cluster)
-            cluster.compute_with(turn.given_up, turn.pause)
+            cluster.compute_with(turn.given_up, turn.resume)
             with turn.held():
                 return self._continue(cluster, event, turn)
         finally:
@@ -112,7 +112,7 @@ class Sweeps:
             current = _Round(self._step, cluster)
         self._round = None
         try:
-            subjects = current.subjects(cluster, event)
+            subjects = current.subjects(cluster, event, turn.pause)
         except _TEMPORARY:
             self._round = current
             raise
@@ -208,8 +208,14 @@ class _Round:
         """
         return time.monotonic() - self._page_read_at >= ROUND_SECONDS
 
-    def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
-        """Return the objects that are left; None if the deadline passed before the lists were complete."""
+    def subjects(self, cluster: DeadlineClient, event: Sweep, pause: Callable[[], None]) -> _Turns | None:
+        """Return the objects that are left; None if the deadline passed before the lists were complete.
+
+        Args:
+            cluster: the cluster, with the deadline.
+            event: chooses the first of the objects.
+            pause: called after each page.
+        """
         self.listed.cluster = cluster
         self.listed.reading = cluster.one_large_page
         self.listed.before_parsing = cluster.count_text
@@ -218,6 +224,7 @@ class _Round:
                 while not self.listed.complete:
                     self.listed.read_page()
                     self._page_read_at = time.monotonic()
+                    pause()
             except DeadlineExceeded:
                 return None
             self._subjects = _Turns(self._step.responsible_for(self.listed), event.id)

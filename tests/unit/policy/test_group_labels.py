@@ -83,3 +83,10 @@ def test_a_pods_stamp_is_distinguished_from_a_users_group() -> None:
 def test_a_pod_without_a_group_label_has_no_stamp() -> None:
     """Labels that stamp-pods leaves alone name no group."""
     assert group_labels.stamped_name({group_labels.JOB_NAME: "llama", group_labels.JOB_UID: "33333333"}) == ""
+
+
+def test_a_pod_of_a_uid_that_is_not_hexadecimal_has_no_stamp() -> None:
+    """The API server gives no such UID, and the policies of the accounts would refuse its fallback PodGroup."""
+    labels = {group_labels.GROUP: "main", group_labels.JOB_NAME: "llama"}
+    assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "33333333"}) == "llama-main-33333333"
+    assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "my-own-uid-1"}) == ""

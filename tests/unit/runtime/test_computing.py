@@ -158,6 +158,20 @@ def test_a_rest_ends_at_the_deadline() -> None:
         assert waited(turn.pause) < 0.3
 
 
+@pytest.mark.parametrize("way", ["resume", "given_up"])
+def test_a_sweep_rests_in_no_call(way: str) -> None:
+    """It may hold the lock of large pages there, for which events wait."""
+    turn = a_turn(FairLock(), events_wait=True)
+    with turn.held():
+        time.sleep(0.06)
+        if way == "resume":
+            assert waited(turn.resume) < 0.1
+        else:
+            with turn.given_up():
+                began = time.monotonic()
+            assert time.monotonic() - began < 0.1
+
+
 def is_free(lock: FairLock) -> bool:
     """Whether another sweep may compute."""
     free = lock.acquire(0)
@@ -240,7 +254,7 @@ def test_a_sweep_parses_pages_in_its_turn() -> None:
     lock = FairLock()
     turn = a_turn(lock)
     cluster = DeadlineClient(FakeCluster(), 5)
-    cluster.compute_with(turn.given_up, turn.pause)
+    cluster.compute_with(turn.given_up, turn.resume)
     free: list[bool] = []
     with turn.held(), turn.given_up(), cluster.one_large_page():
         free.append(is_free(lock))
