@@ -86,7 +86,7 @@ def test_a_pod_without_a_group_label_has_no_stamp() -> None:
 
 
 def test_a_pod_of_a_uid_that_is_not_hexadecimal_has_no_stamp() -> None:
-    """The API server gives no such UID, and the policies of the accounts would refuse its fallback PodGroup."""
+    """The API server gives no such UID, and the accounts may not create its fallback PodGroup."""
     labels = {group_labels.GROUP: "main", group_labels.JOB_NAME: "llama"}
     assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "33333333"}) == "llama-main-33333333"
     assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "my-own-uid-1"}) == ""
