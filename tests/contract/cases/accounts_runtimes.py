@@ -114,8 +114,7 @@ def what_was_written_by_hand_stays(api: Conversation, ns: str) -> None:
         _without_queue_of_the_jobset,
         _with_another_minimum,
         _with_a_claim,
-        _with_a_claim_of_another,
-        _without_claims,
+        _with_more_entries,
     )
     pods_of(stored, 1)["metadata"]["labels"] |= {"muster.dev/group": "trainer", "kai.scheduler/queue": "a"}
     assert refused(replace(function, manager="kubectl").request("PUT", path, stored), "mark-runtime")
@@ -148,17 +147,12 @@ def _disowned_alone(runtime: Object) -> None:
             entry["manager"] = "kubectl"
 
 
-def _with_a_claim_of_another(runtime: Object) -> None:
-    """Say that the creator owns the group, too: his next apply would remove it."""
-    (entry, *_) = runtime["metadata"]["managedFields"]
-    jobs_of_it = entry["fieldsV1"]["f:spec"]["f:template"]["f:spec"]["f:replicatedJobs"]
-    of_pods = jobs_of_it['k:{"name":"node"}']["f:template"]["f:spec"]["f:template"]
-    of_pods["f:spec"]["f:nodeSelector"] = {}
-
-
-def _without_claims(runtime: Object) -> None:
-    """Say that nobody owns anything: the API server would not note who writes what from then on."""
-    runtime["metadata"]["managedFields"] = [{}]
+def _with_more_entries(runtime: Object) -> None:
+    """Add entries of the step, before which the one with its fields would not be read."""
+    entry = runtime["metadata"]["managedFields"][0]
+    for number in range(8):
+        more = {"manager": "muster-mark-runtime", "subresource": f"a{number}", "time": "2020-01-01T00:00:00Z"}
+        runtime["metadata"]["managedFields"].append({**entry, **more, "fieldsV1": {"f:status": {}}})
 
 
 def _without_group(runtime: Object) -> None:
