@@ -144,11 +144,11 @@ def patched(manifest: dict[str, Any], operations: list[Operation], left: Left) -
 def _is_deep(value: Any) -> bool:
     """Return whether operations have nested a value more deeply than a file may be."""
     level = [value]
-    depth = 0
-    while level and depth <= yaml_files.DEEPEST:
+    for _ in range(yaml_files.DEEPEST + 1):
+        if not level:
+            break
         lists = [
             one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)
         ]
         level = list(itertools.chain.from_iterable(lists))
-        depth += 1
     return bool(level)

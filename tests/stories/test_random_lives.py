@@ -160,7 +160,7 @@ def _stack() -> Iterator[RunningStack]:
         yield stack
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", POLICIES)
 def test_no_pod_waits_without_a_reason(stack: RunningStack, kind: str, seed: int) -> None:
     """After ten random things that users may do in their namespace; no function fails by a bug."""

@@ -125,9 +125,17 @@ def test_a_recorded_story_is_replayed_by_the_embedded_server(story: Recorded) ->
     assert re.findall(r"\b\d+\b", line.rpartition(";")[2]) == ["0", "3", "0"]
 
 
-def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded) -> None:
+@pytest.mark.parametrize(
+    "arranged",
+    [
+        pytest.param(["--shuffle", "1", "--duplicates", "1"], id="shuffled and doubled"),
+        pytest.param(
+            ["--reverse", "--twice", "--mode", "structured"], id="in reverse, twice, in structured mode"
+        ),
+    ],
+)
+def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arranged: list[str]) -> None:
     """Each function, served as in a container, gets all events over HTTP and creates the recorded groups."""
-    arranged = ["--shuffle", "1", "--duplicates", "1", "--mode", "structured"]
     with served(without_groups(story.end).objects) as (server, urls):
         for url in urls:
             result = CliRunner().invoke(main, ["replay", str(story.events), "--to", url, *arranged])

@@ -12,7 +12,7 @@ import click
 
 from muster.cli.arguments import BadInput, load_installed
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import echo_items, echo_line, output_option, step_shown
+from muster.cli.output import echo_items, echo_line, output_option, reading_shown, step_shown
 from muster.cluster.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, Manifest
@@ -55,8 +55,7 @@ def command(
 
     Exits with 1 if a check fails.
     """
-    with step_shown("reading") as show:
-        show(str(overlay))
+    with reading_shown(overlay):
         installed = [] if before or uninstall else load_installed(overlay)
     found: list[Finding] = []
     with connected(options, "check") as cluster:

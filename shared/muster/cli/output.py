@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
+from pathlib import Path
 from textwrap import indent
 from typing import Any
 
@@ -21,7 +22,7 @@ _PROGRESS_FROM = 50
 """From this number of deliveries or jobs on, a command takes seconds and shows its progress."""
 
 _PATIENCE_SECONDS = 1.0
-"""After this time a command shows what it does, and looks again whether to show how long a step takes."""
+"""After this time a command shows what it does; so often it updates the line of a long step."""
 
 _LONG_STEP_SECONDS = 5
 """From this time on it shows how long a step takes."""
@@ -76,11 +77,12 @@ def echo_documents(documents: Sequence[Any], output: str) -> None:
 def echo_sections(sections: Mapping[str, Any], output: str) -> None:
     """Print a mapping as `echo_data` does, but the items of its lists one by one."""
     for number, (key, value) in enumerate(sections.items()):
+        has_items = isinstance(value, list) and bool(value)
         if output == "json":
             echo(f"{',' if number else '{'}\n  {json.dumps(key)}: ", nl=False)
-        elif isinstance(value, list) and value:
+        elif has_items:
             echo(f"{key}:")
-        if isinstance(value, list) and value:
+        if has_items:
             _echo_list(value, output, "  ")
         elif output == "json":
             echo(indent(json.dumps(value, indent=2), "  ").lstrip(), nl=False)
@@ -127,17 +129,25 @@ def step_shown(text: str) -> Iterator[Callable[[str], None]]:
     """
     line, ended = _StepLine(text), threading.Event()
 
-    def look_again() -> None:
+    def refresh() -> None:
         while not ended.wait(_PATIENCE_SECONDS):
-            line.look_again()
+            line.refresh()
 
     if sys.stderr.isatty():
-        threading.Thread(target=look_again, daemon=True).start()
+        threading.Thread(target=refresh, daemon=True).start()
     try:
         yield line.show
     finally:
         ended.set()
         line.close()
+
+
+@contextmanager
+def reading_shown(path: Path) -> Iterator[None]:
+    """Show in the `with` block that a file is read, as `step_shown` does."""
+    with step_shown("reading") as show:
+        show(str(path))
+        yield
 
 
 class _StepLine:
@@ -157,8 +167,8 @@ class _StepLine:
             self._step, self._since = step, time.monotonic()
             self._print()
 
-    def look_again(self) -> None:
-        """Print the present step, if that changes the line, and from now on each one."""
+    def refresh(self) -> None:
+        """Print the line if it changed; from the first call on each step is printed."""
         with self._lock:
             self._patient = False
             if self._line() != self._printed:

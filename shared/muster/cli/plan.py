@@ -9,7 +9,7 @@ import click
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo, echo_documents, echo_line, output_option, step_shown
+from muster.cli.output import echo, echo_documents, echo_line, output_option, reading_shown, step_shown
 from muster.objects.memory import DataLimit
 from muster.operator.plan import plan_step
 from muster.replay.moments import first_with, missing_objects, objects_of_events
@@ -68,8 +68,7 @@ def command(
     with errors_as_bad_input():
         step = steps.find_step(function)
         limit = DataLimit()
-        with step_shown("reading") as show:
-            show(str(event_file))
+        with reading_shown(event_file):
             request = _single(event_file, read_events(event_file, limit))
         with step_shown("reading objects:") as show:
             snapshots = read_snapshots(object_files, limit, reading=show)

@@ -30,7 +30,7 @@ from muster.cli.arguments import (
     stop_signals,
 )
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, clear_line, echo, echo_line, step_shown
+from muster.cli.output import CommandError, clear_line, echo, echo_line, reading_shown, step_shown
 from muster.cluster.client import Client
 from muster.kustomize import CLUSTER, of_kind
 from muster.local.serving import WsgiServer
@@ -254,8 +254,7 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
 
 
 def _connect(exits: ExitStack, options: KubeconfigOptions, sources: Path) -> ClusterWatch:
-    with step_shown("reading") as show:
-        show(str(sources))
+    with reading_shown(sources):
         specs = _source_specs(sources)
     return ClusterWatch(exits.enter_context(connected(options, "record")).client, specs)
 

@@ -83,7 +83,7 @@ def pods_of(cluster: Cluster, live: LiveOwner) -> tuple[Pod, ...]:
 def pod_groups(
     cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp, pods: Iterable[Pod]
 ) -> tuple[PodGroup, ...]:
-    """Return the PodGroups that an owner should have and those that its pods name, by any creator and name.
+    """Return the PodGroups that an owner should have or its pods name, whoever created them, sorted by name.
 
     The one of the event is not read again if it was placed then: it stays placed.
     """

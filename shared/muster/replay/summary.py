@@ -19,6 +19,7 @@ MUSTER_CONDITIONS = (READY, SCHEDULED)
 
 MOST_ENTRIES = 100
 """The most groups, owners or conditions that are shown of one object; the API server takes 8 templates."""
+
 _LONGEST = 4096
 """The most characters of a text that are shown; a file may have megabytes of them in one name."""
 

@@ -1,4 +1,4 @@
-"""Who computes first: the event loop of func's server, and one sweep at a time.
+"""Priorities of threads: the event loop of func's server goes first, and one sweep computes at a time.
 
 Python runs one thread at a time, and one that wants to run waits behind all others that are ready. Beside
 many of them the event loop, which reads requests and answers probes, would get too little of the processor.
@@ -20,17 +20,18 @@ LATE_SECONDS = 0.05
 """How late it may be before others wait for it."""
 
 LONGEST_WAIT_SECONDS = 0.5
-"""The longest wait for it, before one call of the API server, or one slice of a sweep."""
+"""The longest wait for it, before each call of an event, and whenever a sweep takes its turn."""
 
 SLICE_SECONDS = 0.05
 """How long a sweep computes before another one may."""
 
 REST = 9
-"""It rests for so many times as long while events wait for their turn, and no other sweep computes then."""
+"""While events wait for their turn, a sweep sleeps for so many times as long after a slice. No other sweep
+computes meanwhile, so that all of them take a tenth of the time."""
 
 
 class EventLoop:
-    """How late an event loop is; never late without one, as with waitress."""
+    """Measures how late an event loop is, and lets other threads wait for it; never late with waitress."""
 
     def __init__(self) -> None:
         self._due: float | None = None
@@ -39,7 +40,7 @@ class EventLoop:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """Have a request in work in the `with` block, which runs on the loop."""
+        """Measure the loop during the `with` block, which runs on it and handles a request."""
         self._requests += 1
         if self._due is None and not self._ended:
             self._beat(asyncio.get_running_loop())
@@ -55,7 +56,7 @@ class EventLoop:
             time.sleep(BEAT_SECONDS / 2)
 
     def end(self) -> None:
-        """Wait for the loop no longer, because it is about to be blocked for good."""
+        """Stop measuring: `go_first` returns at once from now on, since the loop will be blocked."""
         self._ended = True
         self._due = None
 
@@ -80,7 +81,7 @@ class FairLock:
         self._lock = Lock()
 
     def acquire(self, seconds: float) -> bool:
-        """Wait for the lock at most so many seconds; whether it was given."""
+        """Wait for the lock, at most so many seconds; return whether it was acquired."""
         with self._lock:
             if not self._held:
                 self._held = True
@@ -96,7 +97,7 @@ class FairLock:
             return False
 
     def release(self) -> None:
-        """Give the lock to the next thread."""
+        """Release the lock, or hand it to the thread that has waited longest."""
         with self._lock:
             if self._waiting:
                 self._waiting.popleft().set()
@@ -105,13 +106,13 @@ class FairLock:
 
 
 class SweepTurn:
-    """The turn of one sweep to compute; it is given up while the sweep waits for the API server.
+    """Holds the lock of all sweeps while one sweep computes; releases it during calls of the API server.
 
     A sweep plans thousands of objects without a call between.
 
     Args:
         lock: of all sweeps of the process.
-        loop: goes first.
+        loop: waited for whenever the turn is taken.
         events_wait: whether any event waits for its turn.
         seconds_left: returns the longest wait for a turn, after which the sweep computes without one.
     """
@@ -134,7 +135,7 @@ class SweepTurn:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Have the turn in the `with` block."""
+        """Hold the turn in the `with` block."""
         self._take()
         try:
             yield
@@ -143,9 +144,9 @@ class SweepTurn:
 
     @contextmanager
     def given_up(self) -> Iterator[None]:
-        """Have no turn in the `with` block, a call of the API server, unless `resume` is called in there.
+        """Release the turn for the `with` block, a call of the API server; `resume` takes it again earlier.
 
-        After calls of other threads of the sweep it is taken again at the next pause, or call of its own.
+        After a call of another thread of the sweep, it is taken again at the sweep's next pause or call.
         """
         self._give_up()
         try:
@@ -154,7 +155,7 @@ class SweepTurn:
             self.resume()
 
     def resume(self) -> None:
-        """Take the turn again, unless the sweep has it or another thread calls."""
+        """Take the turn again if the sweep does not hold it; do nothing in another thread."""
         if not self._has_lock and get_ident() == self._thread:
             self._take()
 

@@ -40,18 +40,19 @@ class ServedFunctions:
 
     Args:
         functions: each with the cluster whose API server its readiness asks.
+        loop: for which events and sweeps wait if it is late; None if they wait for none.
 
     Attributes:
         name: the name of the only function, or `muster` for several.
         settings: the settings of the process.
-        loop: for which events and sweeps wait if it is late; of a server that has one.
+        loop: the event loop of the server, if it has one.
     """
 
-    def __init__(self, *functions: tuple[Receiver, RawCluster]) -> None:
+    def __init__(self, *functions: tuple[Receiver, RawCluster], loop: EventLoop | None = None) -> None:
         self._receivers = [receiver for receiver, _ in functions]
         self._readiness = {receiver.name: Readiness.of(receiver, cluster) for receiver, cluster in functions}
         self.settings = self._receivers[0].settings
-        self.loop = EventLoop()
+        self.loop = loop or EventLoop()
         self._by_path = {path_of(receiver.name): receiver for receiver in self._receivers}
         apps = {path: app_of(one, self._readiness[one.name]) for path, one in self._by_path.items()}
         if len(functions) == 1:
@@ -81,9 +82,7 @@ class ServedFunctions:
         if dead_letters:
             cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
             functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))
-        served = cls(*functions)
-        served.loop = workers.loop
-        return served
+        return cls(*functions, loop=workers.loop)
 
     def app(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request: the WSGI app."""

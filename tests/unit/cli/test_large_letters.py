@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.operator.redrive import list_letters, redrive
 from muster.simulator.apiserver import ApiServer
 from tests.conftest import Wording
-from tests.unit.cli.conftest import Muster, assert_names
+from tests.unit.cli.conftest import Muster, assert_names, noting
 
 HOME = "muster-system"
 EVENT = {"specversion": "1.0", "id": "1", "source": "/a", "type": "added"}
@@ -125,8 +124,6 @@ def test_each_letter_that_is_read_is_shown(
     store("two", EVENT)
     (tmp_path / "kubeconfig").write_text(server.kubeconfig())
     steps: list[str] = []
-    monkeypatch.setattr(
-        redrive_command, "step_shown", lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
-    )
+    monkeypatch.setattr(redrive_command, "step_shown", noting(steps))
     assert muster("redrive", "--kubeconfig", str(tmp_path / "kubeconfig")).exit_code == 0
     assert steps == ["reading letters", "reading letter 1", "reading letter 2"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import shlex
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ from muster.cli.output import echo_data, echo_documents, echo_items, echo_sectio
 from muster.cluster.client import Client
 from muster.operator.check import Finding, Level
 from tests.support import builders as b
-from tests.unit.cli.conftest import Muster
+from tests.unit.cli.conftest import Muster, noting
 
 CLEARED = "\r\x1b[K"
 
@@ -48,11 +46,17 @@ class _Terminal(io.StringIO):
         return count
 
 
+def _on_a_terminal(monkeypatch: pytest.MonkeyPatch, awaited: str, patience: float = 0.05) -> _Terminal:
+    """Make standard error a terminal; a text is waited for, and a step appears after `patience` seconds."""
+    monkeypatch.setattr(output, "_PATIENCE_SECONDS", patience)
+    terminal = _Terminal(awaited)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    return terminal
+
+
 def test_a_step_appears_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No second step is needed; the line is cleared for output of the block, and at the end."""
-    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.05)
-    terminal = _Terminal("reading pods ...")
-    monkeypatch.setattr(sys, "stderr", terminal)
+    terminal = _on_a_terminal(monkeypatch, "reading pods ...")
     with step_shown("reading") as show:
         show("pods")
         assert terminal.seen.wait(20)
@@ -66,9 +70,7 @@ def test_a_step_appears_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The line would only flicker."""
-    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 3600)
-    terminal = _Terminal("...")
-    monkeypatch.setattr(sys, "stderr", terminal)
+    terminal = _on_a_terminal(monkeypatch, "...", patience=3600)
     with step_shown("reading") as show:
         show("pods")
         show("jobs")
@@ -129,13 +131,8 @@ def test_documents_are_printed_like_a_stream(
     assert json.loads(capsys.readouterr().out) == documents
 
 
-def _noting(steps: list[str]) -> Callable[[str], AbstractContextManager[Callable[[str], None]]]:
-    """Return what notes steps in place of `step_shown`."""
-    return lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
-
-
 @pytest.mark.parametrize(
-    ("module", "arguments"),
+    ("command", "arguments"),
     [
         pytest.param("plan", ["create_workload", "--event", "NAME", "--objects", "NAME"], id="an event"),
         pytest.param("check", ["--overlay", "NAME"], id="an overlay"),
@@ -143,24 +140,21 @@ def _noting(steps: list[str]) -> Callable[[str], AbstractContextManager[Callable
     ],
 )
 def test_a_file_that_is_read_is_shown(
-    module: str, arguments: list[str], muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: str, arguments: list[str], muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A FIFO may be waited for without an end."""
     steps: list[str] = []
-    command = importlib.import_module(f"muster.cli.{module}")
-    monkeypatch.setattr(command, "step_shown", _noting(steps))
+    monkeypatch.setattr(output, "step_shown", noting(steps))
     file = tmp_path / "odd.yaml"
     file.write_text("[")
-    assert muster(module, *(argument.replace("NAME", str(file)) for argument in arguments)).exit_code == 2
+    assert muster(command, *(argument.replace("NAME", str(file)) for argument in arguments)).exit_code == 2
     assert steps[0] == f"reading {file}"
 
 
 def test_the_seconds_of_a_long_step_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep of large policies takes minutes in one step."""
-    monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.05)
     monkeypatch.setattr(output, "_LONG_STEP_SECONDS", 1)
-    terminal = _Terminal("... 1 s")
-    monkeypatch.setattr(sys, "stderr", terminal)
+    terminal = _on_a_terminal(monkeypatch, "... 1 s")
     with step_shown("replaying") as show:
         show("event 1 of 1")
         assert terminal.seen.wait(20)
@@ -173,9 +167,7 @@ def test_each_object_of_a_sweep_is_shown(
 ) -> None:
     """Thousands of them are planned before the first is printed."""
     steps: list[str] = []
-    monkeypatch.setattr(
-        plan, "step_shown", lambda text: nullcontext(lambda one: steps.append(f"{text} {one}"))
-    )
+    monkeypatch.setattr(plan, "step_shown", noting(steps))
     jobs = [b.a_job(b.named(f"job-{number}"), b.of_uid(f"{number}" * 8)) for number in range(3)]
     (tmp_path / "objects.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": jobs}))
     event = {"specversion": "1.0", "id": "1", "source": "/a", "type": "dev.muster.sweep"}

@@ -23,7 +23,7 @@ from muster.objects.resources import PODS
 from muster.replay.files import AppendedFile
 from muster.replay.recording.events import EventRecorder
 from tests.conftest import Wording
-from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
+from tests.unit.cli.conftest import Filed, Muster, assert_names, noting, without_folder
 
 SOURCE = {
     "apiVersion": "sources.knative.dev/v1",
@@ -269,9 +269,7 @@ def test_the_objects_that_are_read_are_shown(
 ) -> None:
     """A large cluster takes minutes."""
     steps: list[str] = []
-    monkeypatch.setattr(
-        record, "step_shown", lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
-    )
+    monkeypatch.setattr(record, "step_shown", noting(steps))
     options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(tmp_path / "o.yaml")]
     muster("record", str(tmp_path / "e.jsonl"), *options, "--for", "0.2")
     assert steps.count("reading objects, Ctrl-C stops it: Pod") == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from click.testing import Result
 from muster.cli import replay
 from muster.objects import yaml_files
 from tests.conftest import Wording
-from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
+from tests.unit.cli.conftest import Filed, Muster, assert_names, noting, without_folder
 from tests.unit.cli.sample import UID, a_capture, a_job, a_namespace, an_event, as_yaml
 
 GROUP = f"sweep-main-{UID[:8]}"
@@ -106,9 +105,7 @@ def test_the_objects_each_event_and_the_sweep_are_shown(
 ) -> None:
     """A single event with a sweep of thousands of Jobs takes half a minute."""
     steps: list[str] = []
-    monkeypatch.setattr(
-        replay, "step_shown", lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))
-    )
+    monkeypatch.setattr(replay, "step_shown", noting(steps))
     stream = filed("e.json", [an_event(), an_event(happened="update", id="2")])
     muster("replay", stream, "--objects", filed("c.yaml", CLUSTER), "--sweep")
     assert [step for step in steps if step.startswith("replaying")] == [

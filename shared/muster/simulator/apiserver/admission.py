@@ -91,7 +91,7 @@ def validate(
         old: the object before it; None for a creation.
         user: the name of the user who writes.
         subresource: `status`; empty for the object itself.
-        options: the query parameters that Go's options have, `fieldManager`.
+        options: `request.options` of the expressions; see `Attributes`.
 
     Raises:
         ApiError: a policy refuses it.

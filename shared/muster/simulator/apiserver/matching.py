@@ -31,7 +31,7 @@ class Attributes:
         operation: CREATE, UPDATE or DELETE.
         subresource: `status`; empty for the object itself.
         user: the name of the user who asks for it.
-        options: the query parameters that Go's options have, such as `fieldManager`.
+        options: `request.options` of the expressions: `fieldManager`, if the request names one.
     """
 
     kind: Kind
