@@ -297,8 +297,8 @@ class Writer:
         if self.release == "1.36" and not target.subresource:
             admission.keep_gang_sizes(self.store, kind, obj, old, self.gates())
         if target.subresource != "scale":
-            manager = request.query.get("fieldManager")
-            options = {"fieldManager": manager} if manager else {}
+            named = request.query.get("fieldManager")
+            options = {"fieldManager": named} if named else {}
             admission.validate(self.store, kind, obj, old, request.user, target.subresource, options)
         if not obj["metadata"].get("managedFields"):
             obj["metadata"].pop("managedFields", None)
