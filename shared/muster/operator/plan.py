@@ -60,7 +60,7 @@ def plan_step(
         return _plans(step, request, stored, now, planning)
     except (AttributeError, KeyError, TypeError, ValueError):
         # What no API server has stored may make a step fail; anything else is a bug.
-        if wrong := first_type_fault(stored):
+        if wrong := first_type_fault(stored) or _first_without_uid(stored):
             raise BadFileError(*wrong) from None
         raise
 
@@ -116,11 +116,22 @@ def _invalid_object(objects: Iterable[Object]) -> str:
             if view is not None:
                 view.read(body)
         except ValidationError:
-            metadata = body["metadata"]
-            return str(
-                ObjectRef(body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"])
-            )
+            return _name_of(body)
     return "objects"
+
+
+def _first_without_uid(objects: Iterable[Object]) -> tuple[str, str] | None:
+    """Return the field and the message of the first object without a UID; each stored object has one."""
+    for body in objects:
+        if not body["metadata"].get("uid"):
+            return f"{_name_of(body)}: metadata.uid", "is missing"
+    return None
+
+
+def _name_of(body: Object) -> str:
+    """Return an object's name for messages, as `Job team-a/sweep`."""
+    metadata = body["metadata"]
+    return str(ObjectRef(body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"]))
 
 
 def to_document(step: Step, decision: Decision) -> Document:

@@ -142,6 +142,16 @@ def test_a_plan_that_fails_names_them_too(muster: Muster, filed: Filed) -> None:
     assert_names(result.stderr, "TrainingRuntime team/staged: spec: ")
 
 
+def test_a_plan_that_needs_the_uid_of_an_object_names_it(muster: Muster, filed: Filed) -> None:
+    """No object of an API server is without one; written by hand it may be."""
+    job = a_job()
+    del job["metadata"]["uid"]
+    files = ["--event", filed("sweep.json", SWEEP), "--objects", filed("a.yaml", job)]
+    result = muster("plan", "create_workload", *files)
+    assert result.exit_code == 2
+    assert_names(result.stderr, "Job team/sweep: metadata.uid: ")
+
+
 def test_a_kind_of_another_api_group_is_left_alone(muster: Muster, filed: Filed) -> None:
     """It has the name of one that Muster reads, and fields of its own."""
     foreign = {"apiVersion": "example.com/v1", "metadata": {"name": "a"}, "spec": ["b"]}
