@@ -36,6 +36,11 @@ COSTLY_SECONDS = 0.1
 CPU_HALF_LIFE_SECONDS = 30.0
 """The seconds in which the recent CPU of a namespace halves. Of ten costly ones each waits for seconds."""
 
+CPU_DELAY = 10.0
+"""The seconds for which an event waits longer for each second of CPU that events of its namespace took beyond
+USUAL_CPU_SECONDS lately. Events of a gang of 500 pods take 0.1 s: with 0, where more of them come from ten
+namespaces than one worker handles, half of those of an eleventh wait for more than 8 s."""
+
 MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
 threads from running for up to 50 ms: with two, those that refuse 195 requests a second fall behind."""
@@ -146,9 +151,10 @@ class Turns:
     A worker that is free goes to the namespace whose oldest event has waited longest. If events of a
     namespace held workers for more than QUICK_SECONDS each, its events wait as if they had come later, DELAY
     seconds for each second beyond: an event whose write the API server answers slowly keeps its worker for
-    seconds, and events of several such namespaces would keep all. Of namespaces whose events took much CPU
-    lately, by their number or the size of their objects, MOST_COSTLY are in work at once, and beside
-    them MOST_NEW of namespaces that had no event yet.
+    seconds, and events of several such namespaces would keep all. CPU beyond USUAL_CPU_SECONDS counts in the
+    same way, with CPU_DELAY. Of namespaces whose events took much CPU lately, by their number or the size of
+    their objects, MOST_COSTLY are in work at once, and beside them MOST_NEW of namespaces that had no event
+    yet.
 
     The events of one namespace may take all workers; one more works for the others. An event that has worked
     for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
@@ -364,7 +370,8 @@ class Turns:
     def _delay(self, namespace: str, now: float) -> float:
         """Return for how many seconds events of a namespace wait longer, because of its recent use."""
         in_work = sum(_use_of(turn, now) for turn in self._in_work.get(namespace, ()))
-        return DELAY * (self._use.of(namespace, now) + in_work)
+        delay = DELAY * (self._use.of(namespace, now) + in_work)
+        return delay + CPU_DELAY * self._cpu_beyond_usual.of(namespace, now)
 
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:

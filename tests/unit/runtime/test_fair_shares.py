@@ -2,110 +2,17 @@
 
 from __future__ import annotations
 
-import heapq
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count, cycle, product
+from itertools import count, product
 
 import pytest
 
 from muster.runtime.config import Settings
-from muster.runtime.turns import (
-    MOST_COSTLY,
-    MOST_NEW,
-    TURN_SECONDS,
-    USUAL_CPU_SECONDS,
-    Turn,
-    Turns,
-)
-
-DEADLINE = 8.0
-
-
-class Simulation:
-    """Turns of the default number of workers whose clock stands still between events.
-
-    Args:
-        hostile: the namespaces of the events that are sent all the time, 150 in flight.
-        seconds: how long each of them works.
-    """
-
-    def __init__(self, hostile: Iterator[str], seconds: float) -> None:
-        self.now = 0.0
-        settings = Settings()
-        self.turns = Turns(settings.workers, settings.waiting, clock=lambda: self.now)
-        self._hostile = hostile
-        self._seconds = seconds
-        self._number = count()
-        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
-        self._waiting: list[tuple[Turn, float]] = []
-        self._waits: list[float] = []
-
-    def run(self, until: float) -> list[float]:
-        """Return the waits of events of `quiet`, two a second, each of which works for 0.1 s."""
-        for number in range(150):
-            self._at(number * 0.02, self._send_hostile)
-        for number in range(int(until * 2)):
-            self._at(number / 2, self._send_quiet)
-        return self._run(until)
-
-    def _run(self, until: float) -> list[float]:
-        for number in range(int(until * 20)):
-            self._at(number / 20, self._look)
-        while self._agenda and self._agenda[0][0] < until:
-            self.now, _, action = heapq.heappop(self._agenda)
-            action()
-        return self._waits
-
-    def _at(self, time: float, action: Callable[[], None]) -> None:
-        heapq.heappush(self._agenda, (time, next(self._number), action))
-
-    def _send_hostile(self) -> None:
-        self._send(next(self._hostile), self.now)
-
-    def _send_quiet(self) -> None:
-        self._send("quiet", self.now)
-
-    def _send(self, namespace: str, since: float) -> None:
-        self._waiting.append((self.turns.join(namespace), since))
-        self._look()
-
-    def _look(self) -> None:
-        """Let events work that have begun, and give up those that are sent back or have waited too long."""
-        waiting, self._waiting = self._waiting, []
-        for turn, since in waiting:
-            if turn.begun.is_set() and not turn.sent_back:
-                self._works(turn, since)
-            elif turn.sent_back or self.now - since >= DEADLINE:
-                assert turn.sent_back or self.turns.leave(turn)
-                self._comes_again(turn.namespace, since)
-            else:
-                self._waiting.append((turn, since))
-
-    def _comes_again(self, namespace: str, since: float) -> None:
-        """Send an event of `quiet` again, as a broker does, and another one of the others."""
-        if namespace == "quiet":
-            self._at(self.now + 0.4, lambda: self._send(namespace, since))
-        else:
-            self._at(self.now + 0.1, self._send_hostile)
-
-    def _works(self, turn: Turn, since: float) -> None:
-        if turn.namespace == "quiet":
-            self._waits.append(self.now - since)
-        self._at(self.now + (0.1 if turn.namespace == "quiet" else self._seconds), lambda: self._end(turn))
-
-    def _end(self, turn: Turn) -> None:
-        self.turns.end(turn)
-        if turn.namespace != "quiet":
-            self._at(self.now + 0.02, self._send_hostile)
-        self._look()
-
-
-def namespaces(number: int) -> Iterator[str]:
-    """Return so many names, again and again."""
-    return cycle([f"hostile-{one}" for one in range(number)])
+from muster.runtime.turns import MOST_NEW, TURN_SECONDS, Turn, Turns
+from tests.unit.runtime.simulated_turns import Simulation, namespaces
 
 
 @pytest.mark.parametrize(
@@ -205,102 +112,6 @@ def test_no_event_pauses_for_a_namespace_that_used_more() -> None:
     now[0] += TURN_SECONDS
     assert turns.pause(quiet, 0)
     assert not waiting.begun.is_set()
-
-
-class Costly:
-    """Turns of four workers in which events of some namespaces take CPU.
-
-    Args:
-        seconds: of each of their events.
-        events: of each namespace.
-    """
-
-    def __init__(self, seconds: float, events: int = 1) -> None:
-        self._cpu = 0.0
-        self.turns = Turns(workers=4, waiting=155, clock=lambda: 0.0, cpu_clock=lambda: self._cpu)
-        for number in range(10 * events):
-            with self.turns.turn(f"dense-{number % 10}", 0):
-                self._cpu += seconds
-        with self.turns.turn("quiet", 0):
-            pass
-
-    def in_work(self) -> int:
-        """Return how many of their events are in work if each of them has two, and `quiet` four."""
-        waiting = [self.turns.join(f"dense-{number % 10}") for number in range(20)]
-        quiet = [self.turns.join("quiet") for _ in range(4)]
-        assert sum(turn.begun.is_set() for turn in [*waiting, *quiet]) == 5
-        return sum(turn.begun.is_set() for turn in waiting)
-
-
-def test_one_event_of_costly_namespaces_is_in_work() -> None:
-    """Five that parse megabytes each kept probes waiting for seconds, two the threads that refuse others."""
-    assert Costly(0.2).in_work() == MOST_COSTLY
-
-
-def test_usual_events_are_not_costly() -> None:
-    """However many there are."""
-    assert Costly(USUAL_CPU_SECONDS, events=20).in_work() == 5
-
-
-def test_a_namespace_stays_costly_for_a_while() -> None:
-    """Of ten, each is behind nine others, and would be taken for usual when its next event begins."""
-    now, cpu = 0.0, 0.0
-    turns = Turns(workers=4, waiting=155, clock=lambda: now, cpu_clock=lambda: cpu)
-    with turns.turn("dense", 0):
-        cpu += 0.3
-    now += 20
-    assert turns._is_costly("dense", now)
-    now += 60
-    assert not turns._is_costly("dense", now)
-
-
-def test_the_cpu_of_an_event_counts_while_it_works() -> None:
-    """At each of its calls, and not that of its other threads, which have clocks of their own."""
-    cpu = 0.0
-    turns = Turns(workers=4, waiting=8, clock=lambda: 0.0, cpu_clock=lambda: cpu)
-    with turns.turn("dense", 0) as turn, ThreadPoolExecutor(1) as other_thread:
-        cpu += 0.2
-        assert other_thread.submit(turn.pause, 0).result()
-        assert not turns._is_costly("dense", 0.0)
-        assert turn.pause(0)
-        assert turns._is_costly("dense", 0.0)
-
-
-def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
-    """Ten namespaces of usual events could all begin costly ones at the same moment."""
-    turns = Turns(workers=12, waiting=8, clock=lambda: 0.0)
-    usual = turns.join("usual")
-    costly = [turns.join(f"dense-{number}") for number in range(MOST_COSTLY + 1)]
-    for turn in costly:
-        turn.cpu = 0.2
-    assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
-
-
-@pytest.mark.parametrize(
-    ("new", "costly", "begin"),
-    [(True, True, MOST_NEW + 1), (True, False, 13), (False, True, 13)],
-    ids=["beside a costly one", "alone", "not new"],
-)
-def test_how_many_events_of_new_namespaces_are_in_work(*, new: bool, costly: bool, begin: int) -> None:
-    """Nobody knows what they cost; they take all workers, but not beside a costly one."""
-    cpu = 0.0
-    turns = Turns(workers=12, waiting=115, clock=lambda: 0.0, cpu_clock=lambda: cpu)
-    for number in range(0 if new else 20):
-        with turns.turn(f"namespace-{number}", 0):
-            pass
-    with turns.turn("dense", 0):
-        cpu += 0.2 if costly else 0.0
-    waiting = [turns.join("dense"), *(turns.join(f"namespace-{number}") for number in range(20))]
-    assert sum(turn.begun.is_set() for turn in waiting) == begin
-
-
-def test_an_event_goes_on_after_a_pause_in_which_no_other_began() -> None:
-    """Those that wait are costly, and as many of them as may are in work."""
-    turns = Costly(0.2).turns
-    for number in range(MOST_COSTLY + 1):
-        turns.join(f"dense-{number}")
-    with turns.turn("quiet", 0) as quiet:
-        assert quiet.pause(0)
 
 
 def test_objects_of_a_namespace_take_turns() -> None:

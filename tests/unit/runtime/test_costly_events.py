@@ -1,0 +1,137 @@
+"""Of namespaces whose events take much CPU few events are in work, and those that took more wait longer."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from muster.runtime.turns import MOST_COSTLY, MOST_NEW, USUAL_CPU_SECONDS, Turn, Turns
+from tests.unit.runtime.simulated_turns import Simulation, namespaces
+
+
+class Costly:
+    """Turns of four workers in which events of some namespaces take CPU.
+
+    Args:
+        seconds: of each of their events.
+        events: of each namespace.
+    """
+
+    def __init__(self, seconds: float, events: int = 1) -> None:
+        self._cpu = 0.0
+        self.turns = Turns(workers=4, waiting=155, clock=lambda: 0.0, cpu_clock=lambda: self._cpu)
+        for number in range(10 * events):
+            with self.turns.turn(f"dense-{number % 10}", 0):
+                self._cpu += seconds
+        with self.turns.turn("quiet", 0):
+            pass
+
+    def in_work(self) -> int:
+        """Return how many of their events are in work if each of them has two, and `quiet` four."""
+        waiting = [self.turns.join(f"dense-{number % 10}") for number in range(20)]
+        quiet = [self.turns.join("quiet") for _ in range(4)]
+        assert sum(turn.begun.is_set() for turn in [*waiting, *quiet]) == 5
+        return sum(turn.begun.is_set() for turn in waiting)
+
+
+def test_one_event_of_costly_namespaces_is_in_work() -> None:
+    """Five that parse megabytes each kept probes waiting for seconds, two the threads that refuse others."""
+    assert Costly(0.2).in_work() == MOST_COSTLY
+
+
+def test_usual_events_are_not_costly() -> None:
+    """However many there are."""
+    assert Costly(USUAL_CPU_SECONDS, events=20).in_work() == 5
+
+
+def test_a_namespace_stays_costly_for_a_while() -> None:
+    """Of ten, each is behind nine others, and would be taken for usual when its next event begins."""
+    now, cpu = 0.0, 0.0
+    turns = Turns(workers=4, waiting=155, clock=lambda: now, cpu_clock=lambda: cpu)
+    with turns.turn("dense", 0):
+        cpu += 0.3
+    now += 20
+    assert turns._is_costly("dense", now)
+    now += 60
+    assert not turns._is_costly("dense", now)
+
+
+def test_the_cpu_of_an_event_counts_while_it_works() -> None:
+    """At each of its calls, and not that of its other threads, which have clocks of their own."""
+    cpu = 0.0
+    turns = Turns(workers=4, waiting=8, clock=lambda: 0.0, cpu_clock=lambda: cpu)
+    with turns.turn("dense", 0) as turn, ThreadPoolExecutor(1) as other_thread:
+        cpu += 0.2
+        assert other_thread.submit(turn.pause, 0).result()
+        assert not turns._is_costly("dense", 0.0)
+        assert turn.pause(0)
+        assert turns._is_costly("dense", 0.0)
+
+
+def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
+    """Ten namespaces of usual events could all begin costly ones at the same moment."""
+    turns = Turns(workers=12, waiting=8, clock=lambda: 0.0)
+    usual = turns.join("usual")
+    costly = [turns.join(f"dense-{number}") for number in range(MOST_COSTLY + 1)]
+    for turn in costly:
+        turn.cpu = 0.2
+    assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
+
+
+@pytest.mark.parametrize(
+    ("new", "costly", "begin"),
+    [(True, True, MOST_NEW + 1), (True, False, 13), (False, True, 13)],
+    ids=["beside a costly one", "alone", "not new"],
+)
+def test_how_many_events_of_new_namespaces_are_in_work(*, new: bool, costly: bool, begin: int) -> None:
+    """Nobody knows what they cost; they take all workers, but not beside a costly one."""
+    cpu = 0.0
+    turns = Turns(workers=12, waiting=115, clock=lambda: 0.0, cpu_clock=lambda: cpu)
+    for number in range(0 if new else 20):
+        with turns.turn(f"namespace-{number}", 0):
+            pass
+    with turns.turn("dense", 0):
+        cpu += 0.2 if costly else 0.0
+    waiting = [turns.join("dense"), *(turns.join(f"namespace-{number}") for number in range(20))]
+    assert sum(turn.begun.is_set() for turn in waiting) == begin
+
+
+def test_an_event_goes_on_after_a_pause_in_which_no_other_began() -> None:
+    """Those that wait are costly, and as many of them as may are in work."""
+    turns = Costly(0.2).turns
+    for number in range(MOST_COSTLY + 1):
+        turns.join(f"dense-{number}")
+    with turns.turn("quiet", 0) as quiet:
+        assert quiet.pause(0)
+
+
+class LargeGangs(Simulation):
+    """Twelve events a second, of 0.19 s with 0.15 s of CPU each; `quiet` has a gang of 500 pods, too."""
+
+    def __init__(self) -> None:
+        super().__init__(namespaces(10), 0.19)
+
+    def run(self, until: float) -> list[float]:
+        """Return the waits of events of `quiet`, one each five seconds, each with 0.1 s of CPU."""
+        for number in range(int(until * 12)):
+            self._at(number / 12, self._send_hostile)
+        for number in range(1, int(until / 5)):
+            self._at(number * 5, self._send_quiet)
+        return self._run(until)
+
+    def _comes_again(self, namespace: str, since: float) -> None:
+        if namespace == "quiet":
+            super()._comes_again(namespace, since)
+
+    def _end(self, turn: Turn) -> None:
+        turn.cpu = 0.1 if turn.namespace == "quiet" else 0.15
+        self.turns.end(turn)
+        self._look()
+
+
+def test_of_costly_namespaces_the_one_with_fewer_events_waits_less() -> None:
+    """Ten have more events than one worker handles; in the order in which events came, its would be last."""
+    waits = LargeGangs().run(60)
+    assert len(waits) == 11
+    assert max(waits) <= 2
