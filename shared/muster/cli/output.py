@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -61,17 +61,22 @@ def echo_items(items: Sequence[Any], output: str) -> None:
         echo("")
 
 
-def echo_documents(documents: Sequence[Any], output: str) -> None:
-    """Print a list: its items one by one, as YAML documents or as one JSON list."""
-    if output == "json":
-        echo_items(documents, output)
-        return
-    with _printing(documents) as advance:
-        for number, document in enumerate(documents):
-            if number:
+def echo_documents(documents: Iterable[Any], output: str) -> int:
+    """Print each as it comes, as YAML documents or as one JSON list; return their number.
+
+    If there is none, nothing is printed.
+    """
+    number = 0
+    for number, document in enumerate(documents, start=1):
+        if output == "json":
+            echo(f"{',' if number > 1 else '['}{_list_item(document)}", nl=False)
+        else:
+            if number > 1:
                 echo("---")
             echo_data(document, output)
-            advance()
+    if number and output == "json":
+        echo("\n]")
+    return number
 
 
 def echo_sections(sections: Mapping[str, Any], output: str) -> None:
@@ -100,13 +105,17 @@ def _echo_list(items: Sequence[Any], output: str, margin: str = "") -> None:
     with _printing(items) as advance:
         for number, item in enumerate(items):
             if output == "json":
-                text = indent(json.dumps([item], indent=2)[1:-2], margin)
-                echo(f"{',' if number else '['}{text}", nl=False)
+                echo(f"{',' if number else '['}{indent(_list_item(item), margin)}", nl=False)
             else:
                 echo_data([item], output)
             advance()
     if output == "json":
         echo(f"\n{margin}]", nl=False)
+
+
+def _list_item(item: Any) -> str:
+    """Return an item of a JSON list as `json.dumps` writes it, from the line break before it on."""
+    return json.dumps([item], indent=2)[1:-2]
 
 
 def _printing(items: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:

@@ -78,11 +78,9 @@ def command(
             echo_line(f"muster: {line}", err=True)
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
         with step_shown("planning") as show:
-            documents = plan_step(step, request, snapshot.objects, now, show)
-    if not documents:
+            printed = echo_documents(plan_step(step, request, snapshot.objects, now, show), output)
+    if not printed:
         echo(f"a sweep of {step.name} has no objects", err=True)
-        return
-    echo_documents(documents, output)
 
 
 def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:

@@ -7,9 +7,10 @@ import shutil
 import socket
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from math import inf
@@ -142,6 +143,8 @@ def command(  # noqa: PLR0913 - one argument for each option
             stop.clear()  # a further signal ends the reading of this moment
             checkpoints.try_write("end")
     _report(file, recorder, duration)
+    for plural, number in sorted(origin.interrupted.items()):
+        echo_line(f"  interrupted: {number} watches of {plural}; changes may be missing")
     if checkpoints is not None:
         echo_line(f"{objects_file}: moments {', '.join(checkpoints.names) or 'none'}")
         for reason, number in sorted(checkpoints.left_out.items()):
@@ -155,6 +158,11 @@ def command(  # noqa: PLR0913 - one argument for each option
 class Origin(Protocol):
     """A source of events."""
 
+    @property
+    def interrupted(self) -> Counter[str]:
+        """How many watches failed or fell behind, by the plural of their kind."""
+        ...
+
     def record(self, recorder: EventRecorder) -> AbstractContextManager[str]:
         """Record its events within the block; yield a description of the source."""
         ...
@@ -166,6 +174,7 @@ class HttpSink:
 
     host: str
     port: int
+    interrupted: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def at(cls, text: str, *, beyond: bool) -> HttpSink:
@@ -203,6 +212,7 @@ class ClusterWatch:
 
     client: Client
     specs: tuple[SourceSpec, ...]
+    interrupted: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
     def record(self, recorder: EventRecorder) -> Iterator[str]:
@@ -228,6 +238,7 @@ class ClusterWatch:
         finally:
             for source in sources:
                 source.stop()
+                self.interrupted.update(source.interrupted)
 
 
 def _source_specs(path: Path) -> tuple[SourceSpec, ...]:

@@ -23,6 +23,10 @@ DEEPEST = 100
 DENSE_OBJECTS, DENSE_VALUES = 100_000, 200_000
 """The most objects and values of a page; 500 usual pods have three quarters of the values."""
 
+MOST_VALUES = 2_000_000
+"""The most values of any answer: one object of the 1.5 MiB that etcd stores has fewer, and 63 MB of `[],`
+would take 1.7 GiB."""
+
 
 def text_bytes(data: bytes) -> int:
     """Return the most bytes that the text of an answer, or one of its strings, takes in memory.
@@ -39,20 +43,27 @@ def is_dense(data: bytes) -> bool:
     return data.count(b"{") > DENSE_OBJECTS or data.count(b",") > DENSE_VALUES
 
 
+def has_too_many_values(data: bytes) -> bool:
+    """Whether an answer may have more than MOST_VALUES values; a comma in a string counts as one."""
+    return sum(map(data.count, (b",", b"{", b"["))) > MOST_VALUES
+
+
 def parsed(data: bytes) -> Any:
     """Return the parsed JSON of an answer; its text if it is no JSON.
 
     Values below DEEPEST levels are null where there are more than pydantic reads (200): the API server stores
-    such managedFields of a user's object, and one would make the lists of all namespaces unreadable.
+    such managedFields of a user's object, and one would make the lists of all namespaces unreadable. Lone
+    surrogates, which UTF-8 cannot have, are "?".
     """
     try:
         return from_json(data)
     except ValueError:
         pass
     try:
-        return json.loads(_without_deep_values(data))
+        value = json.loads(_without_deep_values(data))
     except ValueError:
         return data.decode(errors="replace")
+    return from_json(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 _parse: ContextVar[Callable[[bytes], Any]] = ContextVar("parse", default=parsed)

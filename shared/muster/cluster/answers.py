@@ -39,6 +39,9 @@ LONGEST_LINE = 16 * 1024 * 1024
 """The most bytes of a line of a watch; etcd stores objects of 1.5 MiB."""
 _CHUNK = 64 * 1024
 
+_CHANGES = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
+"""The types of lines of a watch beside ERROR."""
+
 
 def with_metadata(path: str, answer: Any) -> Object:
     """Return an object that has metadata.
@@ -112,12 +115,24 @@ def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
 
 
 def change_of(path: str, line: bytes) -> tuple[str, Object]:
-    """Return the type and the object of a line of a watch.
+    """Return the type and the object of a line of a watch; that of an ERROR is a Status.
 
     Raises:
         Unavailable: the line has another shape.
     """
     change = parsed(line)
-    if isinstance(change, dict) and isinstance(change.get("object"), dict) and "type" in change:
-        return str(change["type"]), change["object"]
+    if isinstance(change, dict) and isinstance(obj := change.get("object"), dict):
+        kind = str(change.get("type"))
+        if kind == "ERROR" or (kind in _CHANGES and _is_object(obj, needs_name=kind != "BOOKMARK")):
+            return kind, obj
     raise errors.Unavailable(f"{path}: the answer is no watch")
+
+
+def _is_object(obj: Object, *, needs_name: bool) -> bool:
+    """Whether an object of a watch has the fields that all have; that of a bookmark has no name."""
+    metadata = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        return False
+    named = [obj.get("apiVersion"), obj.get("kind"), metadata.get("name"), metadata.get("namespace", "")]
+    texts = [metadata.get("resourceVersion"), *(named if needs_name else ())]
+    return all(isinstance(text, str) for text in texts)

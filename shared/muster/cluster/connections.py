@@ -13,6 +13,7 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 
 from muster.cluster import errors
+from muster.cluster.answer_json import MOST_VALUES, has_too_many_values
 from muster.cluster.deadline import seconds_left
 
 CONNECTIONS = 64
@@ -78,7 +79,8 @@ class Connections:
         It waits READ_SECONDS, or until the caller's deadline (`muster.cluster.deadline`).
 
         Raises:
-            AnswerTooLarge: the body has more than `most_bytes`, or MOST_BYTES; the rest of it is not read.
+            AnswerTooLarge: the body has more than MOST_VALUES values; or it has more than `most_bytes`, or
+                MOST_BYTES, and the rest of it is not read.
             Unauthorized: the credentials cannot be sent.
         """
         most_bytes = MOST_BYTES if most_bytes is None else most_bytes
@@ -95,6 +97,8 @@ class Connections:
             response.release_conn()
         if too_large:
             raise errors.AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
+        if has_too_many_values(content):
+            raise errors.AnswerTooLarge(f"{method} {path}: more than {MOST_VALUES} values")
         return response.status, content, response.headers
 
     def open(

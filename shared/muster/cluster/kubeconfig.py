@@ -1,25 +1,30 @@
 """Kubeconfig files as kubectl reads them: several are merged, and a context chooses server and credentials.
 
-The `kubernetes` package loads certificates, tokens and exec plugins. It takes the last of several
-current-contexts, does without a user that is not there, and goes on without credentials where a plugin fails;
-kubectl takes the first one and fails in the other two cases, and so does this module.
+The `kubernetes` package loads certificates, tokens and exec plugins of the chosen context. It takes the last
+of several current-contexts, does without a user that is not there, goes on without credentials where a plugin
+fails, and refreshes the token of an auth-provider without a limit of time or memory; this module takes the
+first current-context, as kubectl does, fails in the next two cases, and refreshes nothing.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import logging
+import math
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
 from kubernetes.client.configuration import Configuration
-from kubernetes.config.kube_config import load_kube_config
+from kubernetes.config.kube_config import load_kube_config_from_dict
 
 from muster.cluster.client import Client
 from muster.objects import yaml_files
@@ -34,8 +39,7 @@ _FILES = ("tokenFile", "client-certificate", "client-key", "certificate-authorit
 MOST_BYTES = 1024 * 1024
 """The most that is read of a file: a hundred clusters with certificates."""
 MOST_DATA = 16 * 1024 * 1024
-"""The most memory of the data of all files: three thousand clusters without certificates. The `kubernetes`
-package parses them again with PyYAML's Python parser, which takes ten times as much, and 70 us for each."""
+"""The most memory of the data of all files: three thousand clusters without certificates."""
 
 
 class BadKubeconfigError(Exception):
@@ -51,6 +55,8 @@ class Kubeconfig:
         context: its name.
         namespace: the namespace of the context; "default" if it has none.
         server: the URL of the API server.
+        cluster: the entry of its cluster; paths are absolute.
+        user: that of its user; empty if it has none.
         plugin: the command of the exec plugin that gets credentials; "" if there is none.
     """
 
@@ -58,6 +64,8 @@ class Kubeconfig:
     context: str
     namespace: str
     server: str
+    cluster: Mapping[str, Any] = field(repr=False)
+    user: Mapping[str, Any] = field(repr=False)
     plugin: str = ""
 
     def client(self, user_agent: str) -> Client:
@@ -68,9 +76,14 @@ class Kubeconfig:
         """
         configuration = Configuration()
         paths = os.pathsep.join(map(str, self.files))
+        content = {
+            "contexts": [{"name": "chosen", "context": {"cluster": "its-cluster", "user": "its-user"}}],
+            "clusters": [{"name": "its-cluster", "cluster": self.cluster}],
+            "users": [{"name": "its-user", "user": self.user}],
+        }
         with _logged_errors() as failures:
             try:
-                load_kube_config(paths, context=self.context, client_configuration=configuration)
+                load_kube_config_from_dict(content, context="chosen", client_configuration=configuration)
                 client = Client(configuration, user_agent=user_agent)
             except Exception as error:  # noqa: BLE001 - the package raises any kind of error for an invalid kubeconfig
                 raise BadKubeconfigError(f"{paths}: context {self.context!r}: {_one_line(error)}") from None
@@ -116,29 +129,57 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
             if server
             else f"{named}: cluster {_text(found, 'cluster')!r} has no server"
         )
-    provider = user.get("auth-provider")
-    if isinstance(provider, Mapping) and "cmd-path" in str(provider.get("config")):
-        # The kubernetes package runs it; kubectl has refused it since 1.26.
-        raise BadKubeconfigError(
-            f"{named}: the user of context {chosen!r} has an auth-provider that runs a command"
-        )
-    _check_files(named, files, {**cluster, **user})
     plugin = user.get("exec")
     command = _text(plugin, "command") if isinstance(plugin, Mapping) else ""
-    return Kubeconfig(files, chosen, _text(found, "namespace") or "default", server, command or "")
+    namespace = _text(found, "namespace") or "default"
+    try:
+        user = _with_token(user)
+        _check_files({**cluster, **user})
+    except ValueError as error:
+        raise BadKubeconfigError(f"{named}: context {chosen!r}: {error}") from None
+    return Kubeconfig(files, chosen, namespace, server, cluster, user, command or "")
 
 
-def _check_files(named: str, files: Sequence[Path], entries: Mapping[str, Any]) -> None:
+def _with_token(user: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a user with the ID token of its auth-provider `oidc` as its token.
+
+    Raises:
+        ValueError: it is another auth-provider, which kubectl has refused since 1.26, or has no valid token.
+    """
+    provider = user.get("auth-provider")
+    if provider is None:
+        return user
+    if not isinstance(provider, Mapping) or provider.get("name") != "oidc":
+        raise ValueError("only the auth-provider oidc is supported; use an exec plugin")
+    config = provider.get("config")
+    token = _text(config, "id-token") if isinstance(config, Mapping) else None
+    if not token or _expiry(token) < time.time():
+        raise ValueError("the id-token of the auth-provider is missing or has expired; kubectl refreshes it")
+    return {"token": token}
+
+
+def _expiry(token: str) -> float:
+    """Return when a JSON web token expires, in seconds since 1970; inf if it does not say."""
+    try:
+        payload = token.split(".")[1]
+        return float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+        return math.inf
+
+
+def _check_files(entries: Mapping[str, Any]) -> None:
     """Check the files that a user and a cluster name: the package reads them whole, and some never end.
 
     Raises:
-        BadKubeconfigError: one is a device, is empty, or has more than MOST_BYTES.
+        ValueError: one is a device, is empty, or has more than MOST_BYTES.
     """
-    for field in _FILES:
-        name = _text(entries, field) or ""
-        for path in {file.parent / name for file in files} if name else ():
-            if path.exists() and not (path.is_file() and 0 < path.stat().st_size <= MOST_BYTES):
-                raise BadKubeconfigError(f"{named}: {field} {name}: is no file of 1 to {MOST_BYTES} bytes")
+    for key, path in _paths(entries).items():
+        if path.exists() and not (path.is_file() and 0 < path.stat().st_size <= MOST_BYTES):
+            raise ValueError(f"{key} {path}: is no file of 1 to {MOST_BYTES} bytes")
+
+
+def _paths(entries: Mapping[str, Any]) -> dict[str, Path]:
+    return {key: Path(path) for key in _FILES if (path := _text(entries, key))}
 
 
 def _is_http(server: str) -> bool:
@@ -193,8 +234,18 @@ def _merged(name: str, documents: Iterator[tuple[Path, Mapping[str, Any]]]) -> d
             content = entry.get(_LISTS[name]) or {} if isinstance(entry, Mapping) else None
             if not isinstance(content, Mapping) or not _text(entry, "name"):
                 raise BadKubeconfigError(f"{path}: {name}[{number}]: must have name and {_LISTS[name]}")
-            merged.setdefault(entry["name"], content)
+            if entry["name"] not in merged:
+                merged[entry["name"]] = _with_absolute_paths(content, path.parent.absolute())
     return merged
+
+
+def _with_absolute_paths(entry: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
+    """Return an entry whose paths are absolute; those in a kubeconfig are relative to its folder."""
+    absolute: dict[str, Any] = {key: str(folder / path) for key, path in _paths(entry).items()}
+    plugin = entry.get("exec")
+    if isinstance(plugin, Mapping) and os.sep in (command := _text(plugin, "command") or ""):
+        absolute["exec"] = {**plugin, "command": str(folder / command)}
+    return {**entry, **absolute}
 
 
 def _entry(

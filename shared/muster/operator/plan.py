@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -42,22 +42,22 @@ def plan_step(
     objects: Iterable[Object],
     now: datetime,
     planning: Callable[[str], object] = lambda _object: None,
-) -> list[Document]:
-    """Return the plans of a step for an event: one document, or one per object that a sweep looks at.
+) -> Iterator[Document]:
+    """Yield the plans of a step for an event: one document, or one per object that a sweep looks at.
 
     Args:
         step: the step.
         request: the event.
         objects: all objects of the cluster.
         now: the time in conditions and Events.
-        planning: called with `object 7 of 90` before each is planned.
+        planning: called with `object 7 of 90` before each is planned, and with "" when it is.
 
     Raises:
         BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
     """
     stored = list(objects)
     try:
-        return _plans(step, request, stored, now, planning)
+        yield from _plans(step, request, stored, now, planning)
     except (AttributeError, KeyError, TypeError, ValueError):
         # What no API server has stored may make a step fail; anything else is a bug.
         if wrong := first_type_fault(stored) or _first_without_uid(stored):
@@ -71,7 +71,7 @@ def _plans(
     stored: Sequence[Object],
     now: datetime,
     planning: Callable[[str], object],
-) -> list[Document]:
+) -> Iterator[Document]:
     cluster = Snapshot(stored)
     try:
         found = subjects(step, parse(request.headers, request.body, EVENT_LIMITS), cluster)
@@ -80,13 +80,13 @@ def _plans(
     except ValidationError as error:
         raise _bad_field(f"{request.location}: data", error) from None
     try:
-        documents = []
         for number, subject in enumerate(found, start=1):
             planning(f"object {number} of {len(found)}")
-            documents.append(to_document(step, decide(step, subject, cluster, now)))
+            document = to_document(step, decide(step, subject, cluster, now))
+            planning("")
+            yield document
     except ValidationError as error:
         raise _bad_field(_invalid_object(stored), error) from None
-    return documents
 
 
 def subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:

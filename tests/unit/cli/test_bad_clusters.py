@@ -97,8 +97,13 @@ KUBECONFIGS = [
     pytest.param(a_kubeconfig("example.com"), ["'near'", "'example.com'"], id="a server that is no URL"),
     pytest.param(
         a_kubeconfig(users=[{"name": "me", "user": {"auth-provider": {"config": {"cmd-path": "/bin/sh"}}}}]),
-        ["'here'", "auth-provider"],
+        ["'here'", "auth-provider oidc"],
         id="an auth-provider that runs a command",
+    ),
+    pytest.param(
+        a_kubeconfig(users=[{"name": "me", "user": {"auth-provider": {"name": "oidc"}}}]),
+        ["'here'", "id-token"],
+        id="an auth-provider without a token",
     ),
     pytest.param(a_kubeconfig("http://[::1"), ["'near'", "'http://[::1'"], id="half an IPv6 address"),
     *(
@@ -368,4 +373,4 @@ def test_files_of_a_kubeconfig_are_bounded(muster: Muster, tmp_path: Path, field
     (tmp_path / "config").write_text(yaml.safe_dump(config))
     result = muster("status", "--kubeconfig", str(tmp_path / "config"))
     assert result.exit_code == 2
-    assert f"{field} {name}: is no file of 1 to {MOST_BYTES} bytes" in result.stderr
+    assert f"{field} {tmp_path / name}: is no file of 1 to {MOST_BYTES} bytes" in result.stderr

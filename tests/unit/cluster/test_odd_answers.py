@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from muster.cluster import connections, errors
-from muster.cluster.answer_json import DEEPEST, parsed
+from muster.cluster.answer_json import DEEPEST, MOST_VALUES, parsed
 from muster.cluster.client import Client
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
@@ -36,6 +36,21 @@ def test_values_that_are_nested_too_deeply_are_null() -> None:
     levels = json.dumps(answer["items"][0]).count("f:a")
     assert DEEPEST / 2 - 5 < levels < DEEPEST / 2
     assert isinstance(parsed(f'{{"items": {nested}'.encode()), str)
+
+
+def test_lone_surrogates_are_question_marks() -> None:
+    """A text with one could not be sent, nor written to a file."""
+    assert parsed(rb'{"a\udfff": ["\ud800b", "\ud83d\ude00"]}') == {"a?": ["?b", "\U0001f600"]}
+
+
+def test_an_answer_of_many_values_is_not_parsed() -> None:
+    """They would take 80 bytes each, and an answer may have 64 MiB."""
+    dense = b'{"metadata": {"name": "a"}, "b": [' + b"[]," * (MOST_VALUES // 2) + b"[]]}"
+    with serving(ScriptedResponse(chunks=(dense,))) as server:
+        client = Client.for_server(server.url)
+        for call in (_get, lambda client: client.list(PODS), lambda client: client.raw("GET", "/version")):
+            with pytest.raises(errors.AnswerTooLarge):
+                call(client)
 
 
 def test_escapes_beside_deep_values_take_no_memory() -> None:

@@ -12,8 +12,21 @@ from muster.objects.resources import PODS
 from tests.unit.cluster.scripted import ScriptedResponse, serving, status
 
 
-def _line(kind: str, name: str) -> bytes:
-    return json.dumps({"type": kind, "object": {"metadata": {"name": name}}}).encode() + b"\n"
+def _line(kind: object, name: str) -> bytes:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "resourceVersion": "7"}}
+    return json.dumps({"type": kind, "object": pod}).encode() + b"\n"
+
+
+_NAMELESS = [
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"resourceVersion": "7"}},
+    {"apiVersion": "v1", "kind": 1, "metadata": {"name": "a", "resourceVersion": "7"}},
+    {"kind": "Pod", "metadata": {"name": "a", "resourceVersion": "7"}},
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "resourceVersion": {}}},
+    {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "resourceVersion": "7", "namespace": []}},
+    {"apiVersion": "v1", "kind": "Pod", "metadata": []},
+    {"apiVersion": "v1", "kind": "Pod"},
+]
+"""Objects that lack a field which all have, or have one of another type."""
 
 
 class TestWatch:
@@ -73,7 +86,27 @@ class TestWatch:
             with pytest.raises(errors.AnswerTooLarge):
                 next(stream)
 
-    @pytest.mark.parametrize("line", [b"[]", b'"x"', b"{}", b'{"type": "ADDED", "object": 7}', b"<html>"])
+    def test_a_bookmark_has_a_version_alone(self) -> None:
+        """And an object of its kind."""
+        line = b'{"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "8"}}}\n'
+        with serving(ScriptedResponse(chunks=(line,))) as server:
+            (change,) = Client.for_server(server.url).watch(PODS)
+        assert change == ("BOOKMARK", {"kind": "Pod", "metadata": {"resourceVersion": "8"}})
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"[]",
+            b'"x"',
+            b"{}",
+            b'{"type": "ADDED", "object": 7}',
+            b"<html>",
+            b'{"type": "BOOKMARK", "object": {"metadata": {}}}',
+            _line("CHANGED", "a").strip(),
+            _line(["ADDED"], "a").strip(),
+            *(json.dumps({"type": "ADDED", "object": pod}).encode() for pod in _NAMELESS),
+        ],
+    )
     def test_lines_of_another_shape(self, line: bytes) -> None:
         """A proxy may answer anything with 200."""
         with serving(ScriptedResponse(chunks=(line + b"\n",))) as server, pytest.raises(errors.Unavailable):

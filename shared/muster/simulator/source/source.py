@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from time import monotonic
@@ -59,7 +60,11 @@ class Watchable(Protocol):
 
 
 class Source:
-    """An ApiServerSource with one thread per kind and namespace; each sends one event at a time."""
+    """An ApiServerSource with one thread per kind and namespace; each sends one event at a time.
+
+    Attributes:
+        interrupted: how many watches failed or fell behind, by the plural of their kind.
+    """
 
     def __init__(
         self,
@@ -83,6 +88,7 @@ class Source:
         self._api_server = api_server
         self.cluster = cluster
         self.watch_seconds = watch_seconds
+        self.interrupted: Counter[str] = Counter()
         self.stopping = threading.Event()
         extensions = {f"Ce-{name.capitalize()}": value for name, value in spec.extensions.items()}
         headers = {"Kn-Namespace": spec.namespace, **extensions}
@@ -131,15 +137,25 @@ def start_all(sources: Iterable[Source], within: float) -> None:
     """Start sources in parallel and wait up to `within` seconds until all their watches are ready.
 
     Changes before that are not sent.
+
+    Raises:
+        ClusterError: the namespaces of a source cannot be listed.
     """
-    threads = [
-        threading.Thread(target=source.start, kwargs={"ready_within": within}, daemon=True)
-        for source in sources
-    ]
+    failures: list[ClusterError] = []
+
+    def start(source: Source) -> None:
+        try:
+            source.start(ready_within=within)
+        except ClusterError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=start, args=(source,), daemon=True) for source in sources]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if failures:
+        raise failures[0]
 
 
 def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
@@ -181,9 +197,11 @@ class _Stream:
             try:
                 self._watch()
             except Expired:
+                self._source.interrupted[self.kind.resource.plural] += 1
                 _log.warning("the watch of %s fell behind: changes are lost", self.kind.resource.plural)
                 self._read_version()
             except ClusterError as error:
+                self._source.interrupted[self.kind.resource.plural] += 1
                 _log.warning("watch of %s: %s", self.kind.resource.plural, error)
             if monotonic() - started < RETRY_SECONDS:
                 self._stopping.wait(RETRY_SECONDS)

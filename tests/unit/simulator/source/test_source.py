@@ -11,7 +11,7 @@ import pytest
 
 from muster.cluster.errors import Expired, Unavailable
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
-from muster.simulator.source import Mode, Source, SourceSpec, WatchedKind
+from muster.simulator.source import Mode, Source, SourceSpec, WatchedKind, start_all
 from muster.simulator.source import source as source_module
 from muster.simulator.source.events import guess_resource
 from tests.conftest import Wording
@@ -188,6 +188,19 @@ def test_without_a_namespace_selector_only_its_own_is_watched(started: Start) ->
     cluster.changes.put(("ADDED", _job("any", "11")))
     broker.next()
     assert cluster.watches == [("/apis/batch/v1/namespaces/muster-system/jobs", "", "10")]
+
+
+def test_namespaces_that_cannot_be_listed_are_an_error_of_the_start() -> None:
+    """Not of a thread, whose trace would be printed."""
+
+    class Away(_Cluster):
+        def list_with_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Any:
+            del resource, namespace, labels
+            raise Unavailable("no answer")
+
+    source = Source(_spec(namespaces="a=b"), Away(), lambda _headers, _body: 202, api_server="https://a")
+    with pytest.raises(Unavailable):
+        start_all([source], SECONDS)
 
 
 def test_a_kind_without_namespaces_is_watched_once(started: Start) -> None:
