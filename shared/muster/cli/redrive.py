@@ -85,10 +85,13 @@ def _send(client: Client, namespace: str, letters: Sequence[StoredLetter], url: 
     except NoBrokerError as error:
         raise CommandError(str(error)) from None
     failures = 0
-    for stored in letters:
-        failure = redrive(client, namespace, stored, send)
-        failures += bool(failure)
-        echo_line(f"{stored.name}: {failure or 'sent again'}")
+    with step_shown("sending") as show:
+        for stored in letters:
+            show(stored.name)
+            failure = redrive(client, namespace, stored, send)
+            show("")
+            failures += bool(failure)
+            echo_line(f"{stored.name}: {failure or 'sent again'}")
     if failures:
         raise SystemExit(1)
 

@@ -17,6 +17,9 @@ _WIDE_ESCAPE = re.compile(rb"\\u(?!00)")
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)|[{}\[\]]', re.DOTALL)
 """A string, also one without an end, or a bracket; possessive, else each escape takes 120 bytes."""
 
+_JSON = re.compile(rb"\s*+[\[{]")
+"""The beginning of an object or a list; the metrics of an API server have none."""
+
 DEEPEST = 100
 """The levels of an answer that are kept; a Job has about ten."""
 
@@ -44,8 +47,8 @@ def is_dense(data: bytes) -> bool:
 
 
 def has_too_many_values(data: bytes) -> bool:
-    """Whether an answer may have more than MOST_VALUES values; a comma in a string counts as one."""
-    return sum(map(data.count, (b",", b"{", b"["))) > MOST_VALUES
+    """Whether the JSON of an answer may have more than MOST_VALUES values; commas in strings count, too."""
+    return bool(_JSON.match(data)) and sum(map(data.count, (b",", b"{", b"["))) > MOST_VALUES
 
 
 def parsed(data: bytes) -> Any:

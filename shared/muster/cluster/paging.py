@@ -6,7 +6,7 @@ chunks".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +91,10 @@ def _cut(value: Any) -> Any:
     return value[:EVENT_TEXT] if isinstance(value, str) else value
 
 
+MOST_OBJECTS = 1_000_000
+"""The most objects of a list, of which a page without any counts as one; Kubernetes is tested with 150,000
+pods."""
+
 MOST_SIZES = 1_000
 """The most collections whose page size is remembered; the others begin with the largest."""
 
@@ -160,21 +164,33 @@ def all_pages(page_at: Callable[[str], Page]) -> Page:
 
 
 def _joined(page_at: Callable[[str], Page]) -> Page:
-    page = page_at("")
-    objects = list(page.objects)
-    while page.token:
-        token = page.token
-        page = page_at(token)
+    objects: list[dict[str, Any]] = []
+    page = Page([], "", "")
+    for page in pages(page_at):
         objects += page.objects
-        expect_another(token, page.token)
     return Page(objects, "", page.version)
 
 
-def expect_another(before: str, token: str) -> None:
-    """Check that a page does not have the continue token by which it was read.
+def pages(page_at: Callable[[str], Page]) -> Iterator[Page]:
+    """Yield the pages of a list.
+
+    Args:
+        page_at: fetches the page of a continue token; "" begins a list.
 
     Raises:
-        Unavailable: it has.
+        Unavailable: a page has the token by which it was read, or there are more than MOST_OBJECTS.
     """
-    if token and token == before:
-        raise errors.Unavailable("the API server gives the same continue token again: its list never ends")
+    token, read = "", 0
+    while True:
+        page = page_at(token)
+        yield page
+        read += max(1, len(page.objects))
+        if not page.token:
+            return
+        if page.token == token:
+            raise errors.Unavailable(
+                "the API server gives the same continue token again: its list never ends"
+            )
+        if read > MOST_OBJECTS:
+            raise errors.Unavailable(f"a list of the API server has more than {MOST_OBJECTS} objects")
+        token = page.token

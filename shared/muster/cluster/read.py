@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from muster.cluster import errors
 from muster.cluster.interface import Cluster, Object, Objects, RawCluster
-from muster.cluster.paging import expect_another
+from muster.cluster.paging import pages
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import Resource
 
@@ -41,12 +41,9 @@ def each(
         ApiGone: the cluster does not serve the kind.
         Unavailable: the list never ends.
     """
-    token, page = "", cluster.page(resource, namespace, labels=labels, fields=fields)
-    yield from page.objects
-    while page.token:
-        expect_another(token, page.token)
-        token = page.token
-        page = cluster.page(resource, namespace, labels=labels, fields=fields, token=token)
+    for page in pages(
+        lambda token: cluster.page(resource, namespace, labels=labels, fields=fields, token=token)
+    ):
         yield from page.objects
 
 

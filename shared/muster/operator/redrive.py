@@ -166,8 +166,10 @@ def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
     return send
 
 
-def _refusal(url: str, status: int, message: str = "") -> str:
-    return "" if status in range(200, 300) else f"{url} answered {status} {message}".rstrip()
+def _refusal(url: str, status: int, message: object = "") -> str:
+    if status in range(200, 300):
+        return ""
+    return f"{url} answered {status} {cut_to(str(message), MESSAGE_LIMIT)}".rstrip()
 
 
 def _read(body: Object) -> StoredLetter:

@@ -14,7 +14,7 @@ import pytest
 
 from muster.cli import check
 from muster.cluster.client import Client
-from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
+from muster.cluster.errors import MESSAGE_LIMIT, ClusterError, Forbidden, TooManyRequests
 from muster.kustomize import Manifest, load, of_kind
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
@@ -223,6 +223,19 @@ def test_a_refused_dry_run_is_reported(wording: Wording) -> None:
     assert level == "warn"
     assert_names(message, "nowhere", "404")
     wording(message)
+
+
+def test_the_message_of_a_refused_dry_run_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy may answer 64 MiB of text."""
+    raw = Client.raw
+
+    def proxied(client: Client, method: str, path: str, **options: Any) -> tuple[int, Any]:
+        return (500, "x" * 1_000_000) if method == "POST" else raw(client, method, path, **options)
+
+    monkeypatch.setattr(Client, "raw", proxied)
+    with ApiServer() as server:
+        found = findings(check_cluster(Client.for_server(server.url), "nowhere"))
+    assert len(found["pod.spec.schedulingGroup"][1]) < 2 * MESSAGE_LIMIT
 
 
 def installed(*stored: Any, now: datetime | None = None) -> dict[str, tuple[Level, str]]:

@@ -13,26 +13,28 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from muster.cli import redrive as redrive_command
 from muster.cluster.client import Client
 from muster.cluster.errors import Unavailable
 from muster.events.dead_letters import SELECTOR, cut, of_request, to_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.objects.text import printable
-from muster.operator.redrive import BROKERS, list_letters, through_api_server
+from muster.operator.redrive import BROKERS, list_letters
 from muster.operator.redrive import redrive as send_again
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.conftest import Wording
-from tests.unit.cli.conftest import Muster, assert_names
+from tests.unit.cli.conftest import Muster, assert_names, noting
 from tests.unit.cli.test_check import DEFINITIONS
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, structured
 from tests.unit.runtime.fakes import NOW
 
 HOME = "muster-system"
+KNATIVE = "http://broker-ingress.knative-eventing.svc.cluster.local"
 JOB_ADDED = EVENT | {"apiversion": "batch/v1"}
 
 
@@ -195,6 +197,17 @@ def test_only_named_letters_are_sent(muster: Muster, world: RedriveCluster, word
     wording(line)
 
 
+def test_each_letter_that_is_sent_is_shown(
+    muster: Muster, world: RedriveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker may take seconds for each."""
+    steps: list[str] = []
+    monkeypatch.setattr(redrive_command, "step_shown", noting(steps))
+    name = world.store()
+    redrive(muster, world, "--all", "--to", world.url)
+    assert f"sending {name}" in steps
+
+
 def test_broker_that_does_not_answer(muster: Muster, world: RedriveCluster) -> None:
     """The letter is kept, and the command fails."""
     name = world.store()
@@ -291,55 +304,6 @@ def test_forget(muster: Muster, world: RedriveCluster, wording: Wording) -> None
     wording(line.replace(name, "NAME"))
     assert world.letters() == []
     assert world.broker.idle()
-
-
-def test_clusters_own_broker_is_reached_through_the_api_server(wording: Wording) -> None:
-    """Its address resolves in the cluster only; the API server's proxy of Services leads there."""
-    address = "http://broker-ingress.knative-eventing.svc.cluster.local/muster-system/muster"
-    broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": address}}}
-    with serving(
-        ScriptedResponse(body=broker),
-        ScriptedResponse(202),
-        ScriptedResponse(503, {"message": "no endpoints"}),
-    ) as script:
-        send = through_api_server(Client.for_server(script.url), HOME, "muster")
-        assert send(JOB_ADDED) == ""
-        refusal = send(JOB_ADDED)
-    assert_names(refusal, address, "503", "no endpoints")
-    wording(refusal)
-    _, request, _ = script.requests
-    assert (request.method, request.headers["content-type"]) == ("POST", "application/cloudevents+json")
-    assert request.path == (
-        "/api/v1/namespaces/knative-eventing/services/http:broker-ingress:80/proxy/muster-system/muster"
-    )
-    assert request.body == JOB_ADDED
-
-
-KNATIVE = "http://broker-ingress.knative-eventing.svc.cluster.local"
-
-
-@pytest.mark.parametrize(
-    ("address", "service"),
-    [
-        pytest.param(f"{KNATIVE}/{HOME}/muster", "http:broker-ingress:80", id="Knative's"),
-        pytest.param(
-            f"https://broker-ingress.knative-eventing.svc/{HOME}/muster", "https:broker-ingress:443", id="TLS"
-        ),
-        pytest.param(
-            f"http://kafka-broker-ingress.knative-eventing.svc.example.com/{HOME}/muster",
-            "http:kafka-broker-ingress:80",
-            id="on Kafka",
-        ),
-    ],
-)
-def test_the_ingresses_of_knative_are_addressed(address: str, service: str) -> None:
-    """At the path of the broker."""
-    broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": address}}}
-    with serving(ScriptedResponse(body=broker), ScriptedResponse(202)) as script:
-        assert through_api_server(Client.for_server(script.url), HOME, "muster")(JOB_ADDED) == ""
-    assert script.requests[1].path == (
-        f"/api/v1/namespaces/knative-eventing/services/{service}/proxy/{HOME}/muster"
-    )
 
 
 @pytest.mark.parametrize(

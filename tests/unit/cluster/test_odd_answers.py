@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import connections, errors
-from muster.cluster.answer_json import DEEPEST, MOST_VALUES, parsed
+from muster.cluster import connections, errors, paging
+from muster.cluster.answer_json import DEEPEST, MOST_VALUES, has_too_many_values, parsed
 from muster.cluster.client import Client
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
@@ -51,6 +51,27 @@ def test_an_answer_of_many_values_is_not_parsed() -> None:
         for call in (_get, lambda client: client.list(PODS), lambda client: client.raw("GET", "/version")):
             with pytest.raises(errors.AnswerTooLarge):
                 call(client)
+
+
+@pytest.mark.parametrize("items", [[], [{"metadata": {"name": "a"}}] * 2])
+def test_a_list_that_goes_on_for_ever_is_left(items: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether its pages have objects or not."""
+    monkeypatch.setattr(paging, "MOST_OBJECTS", 7)
+    answers = [
+        ScriptedResponse(body={"metadata": {"resourceVersion": "5", "continue": str(number)}, "items": items})
+        for number in range(9)
+    ]
+    for call in (lambda client: client.list(PODS), lambda client: list(each(client, PODS))):
+        with serving(*answers) as server, pytest.raises(errors.Unavailable):
+            call(Client.for_server(server.url))
+        assert len(server.requests) == (4 if items else 8)
+
+
+def test_metrics_of_many_labels_are_read() -> None:
+    """They are text, and have a comma for each label."""
+    text = b"# HELP a\n" + b'a{b="c",d="e"} 1\n' * MOST_VALUES
+    assert not has_too_many_values(text)
+    assert has_too_many_values(b" [" + text)
 
 
 def test_escapes_beside_deep_values_take_no_memory() -> None:

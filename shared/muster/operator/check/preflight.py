@@ -11,7 +11,7 @@ from typing import Any
 
 from muster.cluster.answers import mapping_of
 from muster.cluster.client import Client
-from muster.cluster.errors import ClusterError
+from muster.cluster.errors import MESSAGE_LIMIT, ClusterError
 from muster.cluster.interface import Object, RawCluster
 from muster.cluster.read import collect
 from muster.cluster.versioned import Versioned
@@ -26,6 +26,7 @@ from muster.objects.resources import (
     WORKLOADS,
     Resource,
 )
+from muster.objects.text import cut_to
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
 from muster.policy.group_labels import NAMESPACE_SWITCH
 
@@ -279,5 +280,5 @@ def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> t
     status, answer = client.raw("POST", path, query={"dryRun": "All"}, body=body)
     if status == _CREATED:
         return mapping_of(f"POST {path}", answer, "spec"), ""
-    message = answer.get("message", "") if isinstance(answer, dict) else str(answer)
+    message = cut_to(str(answer.get("message", "") if isinstance(answer, dict) else answer), MESSAGE_LIMIT)
     return {}, f"could not be checked by a dry run in namespace {namespace}: {status} {message}"
