@@ -16,7 +16,7 @@ def workload(name: str, namespace: str, uid: str, group: str, pods: int) -> dict
         "metadata": {
             "name": name,
             "namespace": namespace,
-            "ownerReferences": [owner | {"controller": True, "blockOwnerDeletion": True}],
+            "ownerReferences": [owner | {"controller": True}],
         },
         "spec": {
             "controllerRef": {"apiGroup": "batch", "kind": "Job", "name": name},

@@ -122,7 +122,6 @@ def musters(body: Any, owner: Any) -> Any:
         "name": owner["metadata"]["name"],
         "uid": uid_of(owner),
         "controller": True,
-        "blockOwnerDeletion": True,
     }
     digits = "" if body["kind"] == "Workload" else "-0123abcd"
     name = f"{reference['name']}-{body['metadata']['name']}{digits}"
@@ -186,12 +185,25 @@ def odd_names(own: Object) -> list[Object]:
     """Return a group or Workload of Muster's with names of users' own objects, and owners of other kinds."""
     metadata, reference = own["metadata"], own["metadata"]["ownerReferences"][0]
     names = ("theirs", f"{reference['name']}-theirs-nightly", "theirs-main-0123abcd")
-    owners = ({"kind": "Secret"}, {"apiVersion": "example.com/v1"})
+    owners = (
+        {"kind": "Secret"},
+        {"apiVersion": "example.com/v1"},
+        {"apiVersion": "trainer.kubeflow.org/v9", "kind": "TrainJob"},
+        {"apiVersion": "jobset.x-k8s.io/v9", "kind": "JobSet"},
+        {"blockOwnerDeletion": True},
+    )
+    seconds = (_secret("a"), owning_workload(blockOwnerDeletion=True))
     more: list[Object] = [
         *({"name": name} for name in names),
         *({"ownerReferences": [{**reference, **owner}]} for owner in owners),
+        *({"ownerReferences": [reference, second]} for second in seconds),
     ]
     return [{**own, "metadata": {**metadata, **fields}} for fields in more]
+
+
+def owning_workload(**fields: Any) -> Object:
+    """An ownerReference to a Workload, as a group has beside that to its controller."""
+    return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "name": "a", "uid": "uid-a", **fields}
 
 
 def _secret(name: str) -> Object:

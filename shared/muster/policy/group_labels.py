@@ -259,14 +259,17 @@ def owner_labels(root: ObjectRef) -> dict[str, str]:
 
 
 def controller_reference(root: ObjectRef) -> dict[str, Any]:
-    """Return the ownerReference to the root owner as controller."""
+    """Return the ownerReference to the root owner as controller.
+
+    It does not block the owner's deletion: the account policies refuse `blockOwnerDeletion`, by which a
+    stolen token could hold up the deletion of any object.
+    """
     return {
         "apiVersion": root.api_version,
         "kind": root.kind,
         "name": root.name,
         "uid": root.uid,
         "controller": True,
-        "blockOwnerDeletion": True,
     }
 
 

@@ -15,6 +15,7 @@ from tests.contract.accounts import (
     musters,
     odd_groups,
     odd_names,
+    owning_workload,
     refused,
     try_events,
 )
@@ -123,7 +124,9 @@ def groups_are_musters(api: Conversation, ns: str) -> None:
     owner, path = _owner(api, ns), groups(ns, "podgroups")
     function = account(api, "create-pod-groups", "POST", path, pod_group("theirs"))
     composites = groups(ns, "compositepodgroups", version="v1alpha3")
-    function.must("POST", path, musters(pod_group("ours"), owner))
+    ours = musters(pod_group("ours"), owner)
+    ours["metadata"]["ownerReferences"].append(owning_workload())
+    function.must("POST", path, ours)
     function.must("POST", composites, musters(composite_group("ours"), owner))
     assert refused(function.request("POST", path, pod_group("theirs")), "create-pod-groups")
     assert refused(function.request("POST", composites, composite_group("theirs")), "create-pod-groups")

@@ -62,7 +62,6 @@ WHOLE = {
                 "name": "llama",
                 "uid": TRAINJOB_UID,
                 "controller": True,
-                "blockOwnerDeletion": True,
             },
             {
                 "apiVersion": "scheduling.k8s.io/v1beta1",

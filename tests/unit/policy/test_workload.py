@@ -53,7 +53,6 @@ CONTROLLED_BY_TRAINJOB = {
     "name": "llama",
     "uid": TRAINJOB_UID,
     "controller": True,
-    "blockOwnerDeletion": True,
 }
 
 
@@ -210,7 +209,6 @@ def fallback_group(name: str, owner: Object, annotation: str, priority: str = ""
                     "name": metadata["name"],
                     "uid": metadata["uid"],
                     "controller": True,
-                    "blockOwnerDeletion": True,
                 }
             ],
             "annotations": {"muster.dev/stand-in": annotation},
