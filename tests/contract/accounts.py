@@ -203,7 +203,13 @@ def odd_names(own: Object) -> list[Object]:
 
 def owning_workload(**fields: Any) -> Object:
     """An ownerReference to a Workload, as a group has beside that to its controller."""
-    return {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "name": "a", "uid": "uid-a", **fields}
+    return {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "Workload",
+        "name": "a",
+        "uid": "uid-a",
+        **fields,
+    }
 
 
 def _secret(name: str) -> Object:

@@ -38,8 +38,8 @@ CPU_HALF_LIFE_SECONDS = 30.0
 
 CPU_DELAY = 10.0
 """The seconds for which an event waits longer for each second of CPU that events of its namespace took beyond
-USUAL_CPU_SECONDS lately. Events of a gang of 500 pods take 0.1 s: with 0, where more of them come from ten
-namespaces than one worker handles, half of those of an eleventh wait for more than 8 s."""
+USUAL_CPU_SECONDS lately, while others waited. Events of a gang of 500 pods take 0.1 s: with 0, where more of
+them come from ten namespaces than one worker handles, half of those of an eleventh wait for more than 8 s."""
 
 MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
@@ -152,9 +152,9 @@ class Turns:
     namespace held workers for more than QUICK_SECONDS each, its events wait as if they had come later, DELAY
     seconds for each second beyond: an event whose write the API server answers slowly keeps its worker for
     seconds, and events of several such namespaces would keep all. CPU beyond USUAL_CPU_SECONDS counts in the
-    same way, with CPU_DELAY. Of namespaces whose events took much CPU lately, by their number or the size of
-    their objects, MOST_COSTLY are in work at once, and beside them MOST_NEW of namespaces that had no event
-    yet.
+    same way, with CPU_DELAY, if events of other namespaces waited meanwhile. Of namespaces whose events took
+    much CPU lately, by their number or the size of their objects, MOST_COSTLY are in work at once, and beside
+    them MOST_NEW of namespaces that had no event yet.
 
     The events of one namespace may take all workers; one more works for the others. An event that has worked
     for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
@@ -186,6 +186,7 @@ class Turns:
         self.cpu_clock = cpu_clock
         self._use = RecentUse(HALF_LIFE_SECONDS)
         self._cpu_beyond_usual = RecentUse(CPU_HALF_LIFE_SECONDS)
+        self._cpu_while_others_waited = RecentUse(CPU_HALF_LIFE_SECONDS)
         self._lock = Lock()
         self._paused = 0
         self._in_work: dict[str, set[Turn]] = {}
@@ -334,6 +335,8 @@ class Turns:
         """Count for its namespace what an event took beyond the usual CPU."""
         if turn.cpu > USUAL_CPU_SECONDS:
             self._cpu_beyond_usual.add(turn.namespace, turn.cpu - USUAL_CPU_SECONDS, now)
+            if self._waiting.keys() - {turn.namespace}:
+                self._cpu_while_others_waited.add(turn.namespace, turn.cpu - USUAL_CPU_SECONDS, now)
             turn.cpu = USUAL_CPU_SECONDS
 
     def _stop(self, turn: Turn) -> None:
@@ -371,7 +374,7 @@ class Turns:
         """Return for how many seconds events of a namespace wait longer, because of its recent use."""
         in_work = sum(_use_of(turn, now) for turn in self._in_work.get(namespace, ()))
         delay = DELAY * (self._use.of(namespace, now) + in_work)
-        return delay + CPU_DELAY * self._cpu_beyond_usual.of(namespace, now)
+        return delay + CPU_DELAY * self._cpu_while_others_waited.of(namespace, now)
 
     def _drop_if_empty(self, namespace: str) -> None:
         if not self._waiting[namespace]:

@@ -24,7 +24,7 @@ from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.served import GARBAGE_THRESHOLDS, ServedFunctions, prepare_process
 from muster.runtime.workers import Workers
-from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_step, an_event
+from tests.unit.runtime.fakes import BODY, DONE, NOW, FakeCluster, a_step, an_event
 from tests.unit.runtime.test_readiness import Authorizer
 
 STEPS = ("patch_pods", "emit_conditions")
@@ -42,10 +42,11 @@ def served(*clusters: Any, settings: Settings | None = None, **parts: Any) -> Se
     )
 
 
-def send(functions: ServedFunctions, path: str, **change: Any) -> TestResponse:
-    """Send an event to a path."""
-    headers, body = an_event(**change)
-    return Client(functions.app).post(path, headers=headers, data=body)
+def send(functions: ServedFunctions, path: str, pod: str = "llama-0", **change: Any) -> TestResponse:
+    """Send an event about a pod to a path."""
+    headers, _ = an_event(**change)
+    body = {**BODY, "metadata": {**BODY["metadata"], "name": pod}}
+    return Client(functions.app).post(path, headers=headers, data=json.dumps(body))
 
 
 def get(functions: ServedFunctions, path: str) -> TestResponse:
@@ -143,8 +144,9 @@ def test_functions_share_their_workers() -> None:
 
     functions = served(settings=Settings(workers=2), plan=lambda _inputs, _now: DONE, execute=slow)
     with ThreadPoolExecutor(12) as pool:
-        paths = ["/patch-pods", "/emit-conditions"] * 6
-        answers = list(pool.map(lambda path: send(functions, path).status_code, paths))
+        paths = [("/patch-pods", "/emit-conditions")[number % 2] for number in range(12)]
+        pods = [f"pod-{number}" for number in range(12)]
+        answers = list(pool.map(lambda path, pod: send(functions, path, pod).status_code, paths, pods))
     assert set(answers) == {200}
     assert most == 2
 

@@ -1,0 +1,137 @@
+"""Events about one object that wait at the same time share a run, which begins after all of them came."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from muster.objects.meta import ObjectRef
+from muster.runtime.handle import Handler
+from muster.runtime.outcome import Outcome, OutcomeKind
+from muster.runtime.responses import HttpAnswer
+from muster.runtime.shared_runs import SharedRuns
+from muster.runtime.turns import NamespaceBusyError
+from tests.unit.runtime.fakes import BODY, POD, a_handler, a_step, an_event, observe
+
+OUTCOME = Outcome(OutcomeKind.DONE, "GatesLifted", "2 gates lifted", POD, actions=2)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+class Busy:
+    """A function whose only worker, and the one for other namespaces, are held by events about two pods."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.runs: Counter[str] = Counter()
+        self.release = threading.Event()
+        self.handler: Handler = a_handler(a_step(observe=self._observe), workers=1, **settings)
+        self.senders = ThreadPoolExecutor(20)
+        self.first = [self.send("first", namespace) for namespace in ("team-a", "team-b")]
+        until(lambda: self.runs.total() == 2)
+
+    def _observe(self, cluster: Any, subject: ObjectRef) -> ObjectRef:
+        self.runs[f"{subject.name} {subject.uid}"] += 1
+        assert self.release.wait(10)
+        return observe(cluster, subject)
+
+    def send(self, name: str, namespace: str = "team-a", uid: str = "1") -> Future[HttpAnswer]:
+        """Send an event about a pod."""
+        headers, _ = an_event()
+        metadata = {"name": name, "namespace": namespace, "uid": uid}
+        body = json.dumps({**BODY, "metadata": {**BODY["metadata"], **metadata}}).encode()
+        return self.senders.submit(self.handler.handle, headers, body)
+
+    def wait_for(self, events: int) -> None:
+        """Wait until so many events are in work or wait."""
+        until(lambda: self.handler.in_flight.count == events)
+
+
+@contextmanager
+def busy(**settings: Any) -> Iterator[Busy]:
+    """Yield a busy function; its events end with the block."""
+    function = Busy(**settings)
+    try:
+        yield function
+    finally:
+        function.release.set()
+        function.senders.shutdown()
+
+
+def test_events_that_wait_share_a_run() -> None:
+    """Five changes of an object while others keep the workers are one; one answer has the reply event."""
+    with busy() as function:
+        answers = [function.send("second") for _ in range(5)]
+        function.wait_for(7)
+        function.release.set()
+        assert sorted(answer.result().status for answer in answers) == [200, 202, 202, 202, 202]
+    assert function.runs["second 1"] == 1
+
+
+def test_an_event_that_comes_during_a_run_has_its_own() -> None:
+    """The run may have read the object before it changed."""
+    with busy() as function:
+        again = function.send("first")
+        function.wait_for(3)
+        function.release.set()
+        assert again.result().status == 200
+    assert function.runs["first 1"] == 3
+
+
+def test_events_about_another_uid_have_their_own_run() -> None:
+    """A forged one would answer those of the object that lives."""
+    with busy() as function:
+        answers = [function.send("second", uid=uid) for uid in ("1", "2")]
+        function.wait_for(4)
+        function.release.set()
+        assert [answer.result().status for answer in answers] == [200, 200]
+    assert (function.runs["second 1"], function.runs["second 2"]) == (1, 1)
+
+
+def test_events_that_get_no_turn_come_again() -> None:
+    """All of them, whichever waits for the turn."""
+    with busy(deadline_seconds=0.2) as function:
+        answers = [function.send("second") for _ in range(3)]
+        reasons = {json.loads(answer.result().body)["reason"] for answer in answers}
+    assert reasons == {"NamespaceBusy"}
+    assert function.runs["second 1"] == 0
+
+
+def test_a_run_that_fails_fails_for_all() -> None:
+    """And the next event begins another one."""
+    runs = SharedRuns()
+    shared: list[Future[Outcome]] = []
+
+    def fails(_begin: Any) -> Outcome:
+        shared.append(runs._waiting[POD])
+        raise NamespaceBusyError("no place")
+
+    with pytest.raises(NamespaceBusyError):
+        runs.run(POD, 5, fails)
+    assert isinstance(shared[0].exception(0), NamespaceBusyError)
+    assert runs.run(POD, 5, lambda _begin: OUTCOME) == OUTCOME
+
+
+def test_a_run_that_takes_too_long_is_left() -> None:
+    """An event waits for its own deadline, not for that of another one."""
+    runs = SharedRuns()
+
+    def waits(_begin: Any) -> Outcome:
+        with pytest.raises(TimeoutError):
+            runs.run(POD, 0.01, waits)
+        return OUTCOME
+
+    assert runs.run(POD, 5, waits) == OUTCOME
