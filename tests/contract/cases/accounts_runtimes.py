@@ -92,6 +92,17 @@ def runtimes_without_a_policy_get_nothing(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def runtimes_that_the_trainer_groups_are_opted_out(api: Conversation, ns: str) -> None:
+    """mark-runtime only opts out the pods of a runtime with the Trainer's coscheduling and no other policy."""
+    runtime = a_runtime(policy="")
+    runtime["spec"]["podGroupPolicy"] = {"coscheduling": {"scheduleTimeoutSeconds": 60}}
+    function, path, stored = _mark_runtime(api, ns, runtime)
+    _try_each(api, function, path, _with_group, *WITH_KAI)
+    pods_of(stored)["metadata"]["labels"]["muster.dev/group"] = "none"
+    function.must("PUT", path, stored)
+
+
+@case(releases=BOTH)
 def what_was_written_by_hand_stays(api: Conversation, ns: str) -> None:
     """mark-runtime may change, remove or claim no field of an administrator's, nor add to such a group."""
     function, path, stored = _mark_runtime(api, ns)
