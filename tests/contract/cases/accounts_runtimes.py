@@ -93,7 +93,7 @@ def runtimes_without_a_policy_get_nothing(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def runtimes_that_the_trainer_groups_are_opted_out(api: Conversation, ns: str) -> None:
-    """mark-runtime only opts out the pods of a runtime with the Trainer's coscheduling and no other policy."""
+    """mark-runtime only opts out the pods where coscheduling of the Trainer's is the only policy."""
     runtime = a_runtime(policy="")
     runtime["spec"]["podGroupPolicy"] = {"coscheduling": {"scheduleTimeoutSeconds": 60}}
     function, path, stored = _mark_runtime(api, ns, runtime)
