@@ -29,11 +29,11 @@ from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.metrics import Metrics
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.responses import HttpAnswer
-from muster.runtime.shared_runs import SharedRuns
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
-from muster.runtime.turns import NamespaceBusyError, Turn
+from muster.runtime.turn_queue import Turn
+from muster.runtime.turns import NamespaceBusyError
 from muster.runtime.workers import Workers
 
 Clock = Callable[[], datetime]
@@ -165,7 +165,6 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
-        self._shared = SharedRuns()
         self._workers = workers or Workers(settings.workers, settings.waiting, settings.limits.event_bytes)
         self._sweeps = Sweeps(
             step,
@@ -227,21 +226,19 @@ class Handler:
             return self._sweeps.sweep(cluster, subject, delay)
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
-        try:
-            return self._shared.run(
-                subject, cluster.seconds_left, lambda begin: self._in_turn(cluster, subject, begin)
-            )
-        except (NamespaceBusyError, TimeoutError) as error:
-            message = str(error) or "the run of another event about the object takes too long"
-            return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, message, subject, status=503)
-
-    def _in_turn(self, cluster: DeadlineClient, subject: ObjectRef, begin: Callable[[], None]) -> Outcome:
-        """Run the step on an object when it is the turn of the event; `begin` is called before."""
         name = f"{subject.kind}/{subject.name}"
-        with self._workers.turns.turn(subject.namespace, cluster.seconds_left, name) as turn:
-            begin()
-            cluster.pause_with(lambda seconds: self._pause(turn, seconds))
-            return self._run(cluster, subject)
+        run = (self.name, subject)
+        try:
+            with self._workers.turns.turn(subject.namespace, cluster.seconds_left, name, run) as turn:
+                if turn.outcome is not None:  # of the run of another event
+                    return replace(turn.outcome, actions=0, reply=None, milestones=())
+                cluster.pause_with(lambda seconds: self._pause(turn, seconds))
+                outcome = self._run(cluster, subject)
+                if outcome.kind in (OutcomeKind.DONE, OutcomeKind.NOTHING):
+                    turn.outcome = outcome
+                return outcome
+        except NamespaceBusyError as error:
+            return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)
 
     def _pause(self, turn: Turn, seconds: float) -> bool:
         """Let the event loop and then other events go first; False if the turn was lost."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from operator import itemgetter
-from threading import Event, Lock, get_ident
+from threading import Lock
 
 from muster.runtime.recent_use import RecentUse
+from muster.runtime.turn_queue import Turn, TurnQueue
 
 
 class NamespaceBusyError(Exception):
@@ -52,99 +52,6 @@ TURN_SECONDS = 0.25
 """The time after which an event lets those of namespaces with less in work go first."""
 
 
-class Turn:
-    """The turn of an event, which waits for it or holds it.
-
-    Args:
-        turns: the turns that it is one of.
-
-    Attributes:
-        namespace: the namespace of the event's object.
-        name: kind and name of the object.
-        since: since when the event waits, or works once it has begun.
-        begun: set while the event may work, and when it is sent back.
-        sent_back: whether the event lost its place to wait.
-        paused: whether the event waits in a pause.
-        cpu: the CPU seconds that its thread has taken, as far as they are not counted for its namespace.
-    """
-
-    def __init__(self, turns: Turns, namespace: str, name: str, since: float) -> None:
-        self._turns = turns
-        self.namespace = namespace
-        self.name = name
-        self.since = since
-        self.begun = Event()
-        self.sent_back = False
-        self.paused = False
-        self.cpu = 0.0
-        self._cpu_since = 0.0
-        self._thread = 0
-
-    def start(self) -> None:
-        """Count the CPU of this thread from now on."""
-        self._thread, self._cpu_since = get_ident(), self._turns.cpu_clock()
-
-    def count_cpu(self) -> None:
-        """Count the CPU of the thread since the last time; in another thread of the event, do nothing."""
-        if self._thread == get_ident():
-            now = self._turns.cpu_clock()
-            self.cpu += now - self._cpu_since
-            self._cpu_since = now
-
-    def pause(self, seconds: float) -> bool:
-        """See `Turns.pause`."""
-        return self._turns.pause(self, seconds)
-
-
-class _Queue:
-    """The turns of a namespace that wait, those about one object in the order in which they came.
-
-    The objects take turns.
-    """
-
-    def __init__(self) -> None:
-        self._turns: dict[str, deque[Turn]] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._turns.values()))
-
-    def newest(self) -> Turn | None:
-        """Return the newest turn about the object with the most; None if all are in a pause."""
-        last = [(len(turns), turns[-1].since, turns[-1]) for turns in self._turns.values()]
-        last.sort(key=itemgetter(0, 1), reverse=True)
-        return next((turn for _, _, turn in last if not turn.paused), None)
-
-    def oldest(self) -> float:
-        """Return since when the turn waits that came first."""
-        return min(turn.since for turns in self._turns.values() for turn in turns)
-
-    def add(self, turn: Turn) -> None:
-        """Add a turn."""
-        self._turns.setdefault(turn.name, deque()).append(turn)
-
-    def add_first(self, turn: Turn) -> None:
-        """Add a turn that comes before all others."""
-        turns = self._turns.pop(turn.name, deque())
-        turns.appendleft(turn)
-        self._turns = {turn.name: turns, **self._turns}
-
-    def pop(self) -> Turn:
-        """Remove and return the next turn."""
-        name = next(iter(self._turns))
-        turns = self._turns.pop(name)
-        turn = turns.popleft()
-        if turns:
-            self._turns[name] = turns  # behind the other objects
-        return turn
-
-    def remove(self, turn: Turn) -> None:
-        """Remove a turn."""
-        turns = self._turns[turn.name]
-        turns.remove(turn)
-        if not turns:
-            del self._turns[turn.name]
-
-
 class Turns:
     """Lets events begin, in turns between namespaces; safe to use from several threads.
 
@@ -160,6 +67,9 @@ class Turns:
     for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
     costly while enough others are pauses until one of them ends. Half as many may pause at once as there are
     workers, because they keep their memory.
+
+    An event only says which object to look at, so those that can be answered by one run, and wait when it
+    begins, share its outcome. If it has none to share, the next of them begins.
 
     If more wait than there are places, the newest event of the namespace with the most is sent back (longest
     queue drop, Suter et al., 1998): one namespace alone gets all places, and each of ten a tenth. Those that
@@ -190,25 +100,29 @@ class Turns:
         self._lock = Lock()
         self._paused = 0
         self._in_work: dict[str, set[Turn]] = {}
-        self._waiting: dict[str, _Queue] = {}
+        self._waiting: dict[str, TurnQueue] = {}
 
     @contextmanager
-    def turn(self, namespace: str, seconds: float, name: str = "") -> Iterator[Turn]:
-        """Wait for a turn, and hold it.
+    def turn(self, namespace: str, seconds: float, name: str = "", run: Hashable = None) -> Iterator[Turn]:
+        """Wait for a turn, and hold it; a turn with an outcome is over.
 
         Args:
             namespace: the namespace of the event's object; "" for a cluster-scoped one.
             seconds: the longest wait.
             name: kind and name of the object.
+            run: equal for events about the object that one run can answer; None for an event of its own.
 
         Raises:
             NamespaceBusyError: the event has no place to wait, or got no turn in time.
         """
-        turn = self.join(namespace, name)
+        turn = self.join(namespace, name, run)
         if not turn.begun.wait(seconds) and self.leave(turn):
             raise NamespaceBusyError(f"events of namespace {namespace} took all workers for {seconds:.1f} s")
         if turn.sent_back:
             raise NamespaceBusyError(f"too many events of namespace {namespace} wait")
+        if turn.outcome is not None:
+            yield turn
+            return
         turn.start()
         try:
             yield turn
@@ -216,11 +130,11 @@ class Turns:
             turn.count_cpu()
             self.end(turn)
 
-    def join(self, namespace: str, name: str = "") -> Turn:
+    def join(self, namespace: str, name: str = "", run: Hashable = None) -> Turn:
         """Return a turn that waits, has begun if a worker is free, or is sent back."""
         with self._lock:
-            turn = Turn(self, namespace, name, self._clock())
-            self._waiting.setdefault(namespace, _Queue()).add(turn)
+            turn = Turn(self, namespace, name, run, self._clock())
+            self._waiting.setdefault(namespace, TurnQueue()).add(turn)
             self._begin_next()
             if sum(map(len, self._waiting.values())) > self._places:
                 self._send_one_back()
@@ -262,6 +176,13 @@ class Turns:
         with self._lock:
             if turn.begun.is_set():
                 self._stop(turn)
+            queue = self._waiting.get(turn.namespace, TurnQueue())
+            for other in queue.covered_by(turn):
+                other.covered_by = None
+                other.outcome = turn.outcome
+                if turn.outcome is not None:
+                    self._withdraw(other)
+                    other.begun.set()
             self._begin_next()
 
     def pause(self, turn: Turn, seconds: float) -> bool:
@@ -277,7 +198,7 @@ class Turns:
             self._paused += 1
             self._stop(turn)
             turn.paused = True
-            self._waiting.setdefault(turn.namespace, _Queue()).add_first(turn)
+            self._waiting.setdefault(turn.namespace, TurnQueue()).add_first(turn)
             self._begin_next(besides=turn.namespace)
             self._begin_next()
         held = turn.begun.wait(seconds) or not self.leave(turn)
@@ -358,7 +279,7 @@ class Turns:
             may_begin = self._may_begin(now)
             ready = [name for name in self._waiting if name != besides and may_begin(name)]
             namespace = min(ready, key=partial(self._due, now=now), default=None)
-            if namespace is None:
+            if namespace is None or self._due(namespace, now) == math.inf:
                 break
             turn = self._waiting[namespace].pop()
             self._drop_if_empty(namespace)
@@ -367,7 +288,7 @@ class Turns:
             turn.begun.set()
 
     def _due(self, namespace: str, now: float) -> float:
-        """Return when it is the turn of a waiting namespace: the least comes first."""
+        """Return when it is the turn of a waiting namespace, the least first; inf if all are covered."""
         return self._waiting[namespace].oldest() + self._delay(namespace, now)
 
     def _delay(self, namespace: str, now: float) -> float:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import count, cycle
 
 from muster.runtime.config import Settings
-from muster.runtime.turns import Turn, Turns
+from muster.runtime.turn_queue import Turn
+from muster.runtime.turns import Turns
 
 DEADLINE = 8.0
 

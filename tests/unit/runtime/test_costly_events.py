@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from muster.runtime.turns import MOST_COSTLY, MOST_NEW, USUAL_CPU_SECONDS, Turn, Turns
+from muster.runtime.turn_queue import Turn
+from muster.runtime.turns import MOST_COSTLY, MOST_NEW, USUAL_CPU_SECONDS, Turns
 from tests.unit.runtime.simulated_turns import Simulation, namespaces
 
 

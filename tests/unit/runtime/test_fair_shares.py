@@ -11,7 +11,8 @@ from itertools import count, product
 import pytest
 
 from muster.runtime.config import Settings
-from muster.runtime.turns import MOST_NEW, TURN_SECONDS, Turn, Turns
+from muster.runtime.turn_queue import Turn
+from muster.runtime.turns import MOST_NEW, TURN_SECONDS, Turns
 from tests.unit.runtime.simulated_turns import Simulation, namespaces
 
 

@@ -11,17 +11,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
-
+from muster.cluster.errors import Unavailable
 from muster.objects.meta import ObjectRef
 from muster.runtime.handle import Handler
-from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.responses import HttpAnswer
-from muster.runtime.shared_runs import SharedRuns
-from muster.runtime.turns import NamespaceBusyError
-from tests.unit.runtime.fakes import BODY, POD, a_handler, a_step, an_event, observe
-
-OUTCOME = Outcome(OutcomeKind.DONE, "GatesLifted", "2 gates lifted", POD, actions=2)
+from tests.unit.runtime.fakes import BODY, a_handler, a_step, an_event, observe
 
 
 def until(holds: Callable[[], bool]) -> None:
@@ -33,9 +27,15 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 class Busy:
-    """A function whose only worker, and the one for other namespaces, are held by events about two pods."""
+    """A function whose only worker, and the one for other namespaces, are held by events about two pods.
 
-    def __init__(self, **settings: Any) -> None:
+    Args:
+        fails: name and UID of the pod whose first run fails.
+        settings: of the function.
+    """
+
+    def __init__(self, *, fails: str, **settings: Any) -> None:
+        self._fails = fails
         self.runs: Counter[str] = Counter()
         self.release = threading.Event()
         self.handler: Handler = a_handler(a_step(observe=self._observe), workers=1, **settings)
@@ -44,8 +44,11 @@ class Busy:
         until(lambda: self.runs.total() == 2)
 
     def _observe(self, cluster: Any, subject: ObjectRef) -> ObjectRef:
-        self.runs[f"{subject.name} {subject.uid}"] += 1
+        run = f"{subject.name} {subject.uid}"
+        self.runs[run] += 1
         assert self.release.wait(10)
+        if run == self._fails and self.runs[run] == 1:
+            raise Unavailable("no answer")
         return observe(cluster, subject)
 
     def send(self, name: str, namespace: str = "team-a", uid: str = "1") -> Future[HttpAnswer]:
@@ -61,9 +64,9 @@ class Busy:
 
 
 @contextmanager
-def busy(**settings: Any) -> Iterator[Busy]:
+def busy(*, fails: str = "", **settings: Any) -> Iterator[Busy]:
     """Yield a busy function; its events end with the block."""
-    function = Busy(**settings)
+    function = Busy(fails=fails, **settings)
     try:
         yield function
     finally:
@@ -110,28 +113,22 @@ def test_events_that_get_no_turn_come_again() -> None:
     assert function.runs["second 1"] == 0
 
 
-def test_a_run_that_fails_fails_for_all() -> None:
-    """And the next event begins another one."""
-    runs = SharedRuns()
-    shared: list[Future[Outcome]] = []
-
-    def fails(_begin: Any) -> Outcome:
-        shared.append(runs._waiting[POD])
-        raise NamespaceBusyError("no place")
-
-    with pytest.raises(NamespaceBusyError):
-        runs.run(POD, 5, fails)
-    assert isinstance(shared[0].exception(0), NamespaceBusyError)
-    assert runs.run(POD, 5, lambda _begin: OUTCOME) == OUTCOME
+def test_after_a_run_that_failed_the_next_event_has_its_own() -> None:
+    """The time of the first may have been over, and that of the next is not."""
+    with busy(fails="second 1") as function:
+        answers = [function.send("second") for _ in range(3)]
+        function.wait_for(5)
+        function.release.set()
+        assert sorted(answer.result().status for answer in answers) == [200, 202, 503]
+    assert function.runs["second 1"] == 2
 
 
-def test_a_run_that_takes_too_long_is_left() -> None:
-    """An event waits for its own deadline, not for that of another one."""
-    runs = SharedRuns()
-
-    def waits(_begin: Any) -> Outcome:
-        with pytest.raises(TimeoutError):
-            runs.run(POD, 0.01, waits)
-        return OUTCOME
-
-    assert runs.run(POD, 5, waits) == OUTCOME
+def test_events_that_share_a_run_take_places() -> None:
+    """Each holds a thread: without a limit events of one namespace would take all of them."""
+    with busy(waiting=3) as function:
+        answers = [function.send("second") for _ in range(8)]
+        until(lambda: sum(answer.done() for answer in answers) == 5)
+        other = function.send("third", "team-b")
+        function.release.set()
+        assert sorted(answer.result().status for answer in answers)[:2] == [200, 202]
+        assert other.result().status == 200
