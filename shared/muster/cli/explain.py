@@ -54,7 +54,7 @@ def _print(explained: Iterator[Explanation | Facts], output: str) -> None:
     """Print each explanation as soon as it is known: a file may have thousands of jobs."""
     render = _RENDERERS.get(output)
     if render is None:
-        echo_items([as_data(one) for one in explained], output)
+        echo_items(map(as_data, explained), output)
         return
     for number, one in enumerate(explained):
         echo(f"\n{render(one)}" if number else render(one), nl=False)

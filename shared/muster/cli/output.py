@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import AbstractContextManager, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -54,10 +54,10 @@ def echo_data(data: Any, output: str) -> None:
         echo(yaml.dump(data, Dumper=_PlainDumper, sort_keys=False, width=110), nl=False)
 
 
-def echo_items(items: Sequence[Any], output: str) -> None:
-    """Print a list as `echo_data` does, but item by item: of thousands the text as a whole takes minutes."""
-    _echo_list(items, output)
-    if output == "json" or not items:
+def echo_items(items: Iterable[Any], output: str) -> None:
+    """Print a list as `echo_data` does, but each item as it comes: thousands as a whole take minutes."""
+    number = _echo_list(items, output)
+    if output == "json" or not number:
         echo("")
 
 
@@ -97,20 +97,21 @@ def echo_sections(sections: Mapping[str, Any], output: str) -> None:
         echo("\n}")
 
 
-def _echo_list(items: Sequence[Any], output: str, margin: str = "") -> None:
-    """Print a list item by item, with a margin before each line of JSON but the first."""
-    if not items:
-        echo("[]", nl=False)
-        return
+def _echo_list(items: Iterable[Any], output: str, margin: str = "") -> int:
+    """Print a list item by item, each line of JSON but the first after a margin; return their number."""
+    number = 0
     with _printing(items) as advance:
-        for number, item in enumerate(items):
+        for number, item in enumerate(items, start=1):
             if output == "json":
-                echo(f"{',' if number else '['}{indent(_list_item(item), margin)}", nl=False)
+                echo(f"{',' if number > 1 else '['}{indent(_list_item(item), margin)}", nl=False)
             else:
                 echo_data([item], output)
             advance()
-    if output == "json":
+    if not number:
+        echo("[]", nl=False)
+    elif output == "json":
         echo(f"\n{margin}]", nl=False)
+    return number
 
 
 def _list_item(item: Any) -> str:
@@ -118,8 +119,9 @@ def _list_item(item: Any) -> str:
     return json.dumps([item], indent=2)[1:-2]
 
 
-def _printing(items: Sequence[Any]) -> AbstractContextManager[Callable[[], None]]:
-    return progress(len(items), "printing", hidden=sys.stdout.isatty())
+def _printing(items: Iterable[Any]) -> AbstractContextManager[Callable[[], None]]:
+    length = len(items) if isinstance(items, Sized) else 0
+    return progress(length, "printing", hidden=sys.stdout.isatty())
 
 
 class _PlainDumper(yaml.SafeDumper):

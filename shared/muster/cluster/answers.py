@@ -10,6 +10,7 @@ import urllib3
 from muster.cluster import errors
 from muster.cluster.answer_json import parsed
 from muster.cluster.interface import Object
+from muster.objects.meta import overlong_field
 
 
 def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
@@ -78,6 +79,8 @@ def items_of(path: str, answer: Object) -> tuple[list[Object], Object]:
         raise errors.Unavailable(f"{path}: the answer is no list of Kubernetes objects")
     if not all(isinstance(with_metadata(path, item)["metadata"].get("name"), str) for item in items):
         raise errors.Unavailable(f"{path}: an object of the list has no name")
+    if any(map(overlong_field, items)):
+        raise errors.Unavailable(f"{path}: an object of the list has a longer name than Kubernetes allows")
     return items, metadata
 
 

@@ -13,15 +13,14 @@ from typing import Any, TypeVar
 
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Object
-from muster.cluster.paging import without_containers
 from muster.cluster.read import collect
 from muster.objects.meta import find_condition
-from muster.objects.pods import Pod
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import cut_to
-from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
+from muster.operator.status_pods import IN_GROUP, PodOutline, PodStates, gated_outlines, outlines
+from muster.policy.group_labels import GROUP, MANAGED_BY, MUSTER
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT, READY, SCHEDULED
 from muster.policy.owners import KINDS, runs_as
 from muster.policy.owners.kind import OwnerKind, OwnerObject
@@ -47,12 +46,8 @@ MOST_ITEMS = 10_000
 _LONGEST = {"since": 64, "reason": 128, "message": MESSAGE_LIMIT}
 """The most characters of the texts of an item: tenants can write megabytes."""
 
-_IN_GROUP = "schedulingGroup"
 _GROUP_PREFIX = "podgroup/"
 _Found = TypeVar("_Found")
-
-_POD_LABELS = frozenset(runs_as(kind).pod_label for kind in KINDS)
-"""The labels by which the pods of an owner are found."""
 
 
 class State(StrEnum):
@@ -130,10 +125,10 @@ def read_status(
     status = ClusterStatus()
     lister = _Lister(cluster, namespace, status.not_read, reading)
     # A gated pod waits even if its group label was removed. Of the others only the unbound ones are read.
-    marked = lister.list(PODS, _outlines, labels=GROUP)
-    unmarked = lister.list(PODS, _outlines, labels=f"!{GROUP}", fields=_UNBOUND)
-    found = [*marked, *(pod for pod in unmarked if pod.gated)]
-    pods = _PodStates(list({(pod.namespace, pod.name): pod for pod in found}.values()))
+    marked = lister.list(PODS, outlines, labels=GROUP)
+    unmarked = lister.list(PODS, gated_outlines, labels=f"!{GROUP}", fields=_UNBOUND)
+    found = [*marked, *unmarked]
+    pods = PodStates(list({(pod.namespace, pod.name): pod for pod in found}.values()))
     by_kind = {kind: lister.list(kind.resource, partial(_of_owners, kind, pods)) for kind in KINDS}
     groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods)))
     members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
@@ -147,7 +142,7 @@ def read_status(
         for member in members
         if not any(
             member.name in message and member.name in _names_in(message)
-            for owner in pods.owners_of(member)
+            for owner in pods.owners_of(member.namespace, _group_of(member))
             for message in messages.get((member.namespace, *owner), ())
         )
     ]
@@ -158,6 +153,11 @@ def read_status(
     status.items = _shared_out(items, MOST_ITEMS)
     status.left_out = len(items) - len(status.items)
     return status
+
+
+def _group_of(member: Item) -> str:
+    """Return the name of a PodGroup; "" for pods without one."""
+    return member.name if member.what.startswith(_GROUP_PREFIX) else ""
 
 
 @lru_cache(maxsize=64)
@@ -213,80 +213,7 @@ class _Lister:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class _PodOutline:
-    """What is kept of a pod that is still to end; a tenant may give a pod a megabyte of labels or gates.
-
-    Attributes:
-        namespace: of the pod.
-        name: of the pod.
-        created: RFC 3339.
-        group: the PodGroup that its schedulingGroup names; "" if none.
-        owners: names and values of the labels by which the pods of an owner are found.
-        bound: whether it has a node.
-        gated: whether it has Muster's gate.
-    """
-
-    namespace: str
-    name: str
-    created: str
-    group: str
-    owners: tuple[tuple[str, str], ...]
-    bound: bool
-    gated: bool
-
-    def keys(self) -> Iterator[tuple[str, str, str]]:
-        """Yield namespace, label or `schedulingGroup`, and name of its PodGroup and each of its owners."""
-        yield self.namespace, _IN_GROUP, self.group
-        for label, value in self.owners:
-            yield self.namespace, label, value
-
-
-def _outlines(bodies: Iterable[Object]) -> Iterator[_PodOutline]:
-    """Yield the outlines of the pods that are still to end."""
-    for pod in map(Pod.read, map(without_containers, bodies)):
-        if not (pod.finished or pod.being_deleted):
-            metadata = pod.metadata
-            owners = tuple((label, metadata.labels[label]) for label in _POD_LABELS & metadata.labels.keys())
-            yield _PodOutline(
-                namespace=metadata.namespace,
-                name=metadata.name,
-                created=metadata.creation_timestamp,
-                group=pod.pod_group_name,
-                owners=owners,
-                bound=pod.bound,
-                gated=GATE in pod.gates,
-            )
-
-
-class _PodStates:
-    """The pods of groups, and which owners and groups have pods that run or are still to run."""
-
-    def __init__(self, pods: list[_PodOutline]) -> None:
-        self.all = pods
-        self._running: set[tuple[str, str, str]] = set()
-        self._pending: set[tuple[str, str, str]] = set()
-        self._owners: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
-        for pod in pods:
-            (self._running if pod.bound else self._pending).update(pod.keys())
-            group = pod.namespace, pod.group
-            self._owners[group] = self._owners.get(group, frozenset(pod.owners)).intersection(pod.owners)
-
-    def run(self, namespace: str, label: str, name: str) -> bool:
-        """Whether pods run that have a label or group, and none of them waits."""
-        key = (namespace, label, name)
-        return key in self._running and key not in self._pending
-
-    def owners_of(self, member: Item) -> frozenset[tuple[str, str]]:
-        """Return label and name of each owner of all pods of a group, or of all pods without a group.
-
-        The message of another owner, in which its user chooses words, says nothing of these pods.
-        """
-        group = member.name if member.what.startswith(_GROUP_PREFIX) else ""
-        return self._owners.get((member.namespace, group), frozenset())
-
-
-def _of_owners(kind: OwnerKind, pods: _PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
+def _of_owners(kind: OwnerKind, pods: PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
     """Yield the conditions of Muster with status False of the owners that are still to run."""
     for body in bodies:
         owner = kind.view.read(body)
@@ -318,13 +245,13 @@ def _of_condition(body: Object, condition: Mapping[str, Any], state: State) -> I
     )
 
 
-def _of_groups(pods: _PodStates, bodies: Iterable[Object]) -> Iterator[tuple[tuple[str, str], Item | None]]:
+def _of_groups(pods: PodStates, bodies: Iterable[Object]) -> Iterator[tuple[tuple[str, str], Item | None]]:
     """Yield namespace and name of each group, with its entry if it has one."""
     for group in map(PodGroup.read, bodies):
         yield (group.metadata.namespace, group.metadata.name), _of_group(group, pods)
 
 
-def _of_group(group: PodGroup, pods: _PodStates) -> Item | None:
+def _of_group(group: PodGroup, pods: PodStates) -> Item | None:
     """Return the entry of a basic group in place of a failed policy, or of a group that has no room."""
     metadata = group.metadata
     name, fallback = f"{_GROUP_PREFIX}{metadata.name}", metadata.annotations.get(FALLBACK)
@@ -332,7 +259,7 @@ def _of_group(group: PodGroup, pods: _PodStates) -> Item | None:
         reason, _, message = fallback.partition(": ")
         if not _REASON.fullmatch(reason):
             reason, message = "", fallback
-        run = pods.run(metadata.namespace, _IN_GROUP, metadata.name)
+        run = pods.run(metadata.namespace, IN_GROUP, metadata.name)
         return Item(
             metadata.namespace,
             name,
@@ -349,7 +276,7 @@ def _of_group(group: PodGroup, pods: _PodStates) -> Item | None:
     return None
 
 
-def _of_pods(pods: Iterable[_PodOutline], existing: Collection[tuple[str, str]]) -> Iterator[Item]:
+def _of_pods(pods: Iterable[PodOutline], existing: Collection[tuple[str, str]]) -> Iterator[Item]:
     """Yield an entry per group whose pods have Muster's gate, or whose PodGroup does not exist.
 
     Args:

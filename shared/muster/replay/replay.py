@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from muster import steps
+from muster.cluster.read import each
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, load_beside_muster, of_kind, step_files
 from muster.objects.resources import Resource, is_known
@@ -267,6 +268,7 @@ class ReplayStack:
         self._load(_known_objects(self.objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
         self._broker = Broker(_wiring(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
+        self._watched: dict[str, Object] = {}
         self._watched = self._list_watched()
         return self
 
@@ -352,12 +354,14 @@ class ReplayStack:
         return lambda uid: _version(self._watched.get(uid) or before[uid])
 
     def _list_watched(self) -> dict[str, Object]:
-        """Return all objects that the sources watch, by UID."""
-        return {
-            body["metadata"]["uid"]: body
-            for resource, selector in _watched_kinds(self.overlay)
-            for body in self._client.list(resource, labels=selector)
-        }
+        """Return all objects that the sources watch, by UID; those that did not change as they were kept."""
+        watched: dict[str, Object] = {}
+        for resource, selector in _watched_kinds(self.overlay):
+            for body in each(self._client, resource, labels=selector):
+                uid = body["metadata"]["uid"]
+                kept = self._watched.get(uid, body)
+                watched[uid] = kept if _version(kept) == _version(body) else body
+        return watched
 
     def _event(self, verb: ChangeType, changed: Object) -> CloudEvent:
         headers, body = to_event(verb, changed, Mode.RESOURCE, self.server.url)

@@ -38,7 +38,8 @@ class Direct(Client):
     ) -> tuple[int, bytes, Mapping[str, str]]:
         """Send a request; bodies are serialized to JSON, so that client and server share no objects."""
         headers = {"user-agent": self.user_agent, "content-type": content_type}
-        content = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+        text = "" if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+        content = text.encode(errors="replace")
         parameters = {name: value for name, value in query.items() if value}
         status, response, response_headers = self._server.answer(method, path, parameters, headers, content)
         if most_bytes is not None and len(response) > most_bytes:

@@ -12,7 +12,7 @@ import pytest
 from muster.cli import status as status_command
 from muster.cli import tables
 from muster.cluster.client import Client
-from muster.cluster.errors import Expired
+from muster.cluster.errors import AnswerTooLarge, Expired
 from muster.cluster.paging import Page
 from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import (
@@ -22,7 +22,7 @@ from muster.objects.resources import (
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
 )
-from muster.operator import status
+from muster.operator import status, status_pods
 from muster.operator.check import Level, check_installation, check_policies, check_uninstall
 from muster.operator.status import ClusterStatus, Item, State, read_status
 from muster.simulator.apiserver import ApiServer, resource_definitions
@@ -189,6 +189,25 @@ def test_messages_that_name_many_groups_take_little_memory() -> None:
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
     assert len(found.items) == len(jobs) + len(names)
+
+
+def test_more_pods_than_a_cluster_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes kilobytes; a namespace may still be looked at."""
+    monkeypatch.setattr(status_pods, "MOST_PODS", 3)
+    pod = b.a_pod()
+    pods = [{**pod, "metadata": {**pod["metadata"], "name": f"llama-{number}"}} for number in range(4)]
+    assert read_status(Snapshot(pods[:3])).items
+    with pytest.raises(AnswerTooLarge):
+        read_status(Snapshot(pods))
+
+
+def test_names_of_groups_and_owners_are_cut() -> None:
+    """A server in the place of the API server may give any."""
+    pod = b.a_pod()
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "x" * 9_000}
+    pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] = "x" * 9_000
+    (outline,) = status_pods.outlines([pod])
+    assert (len(outline.group), {len(value) for _, value in outline.owners}) == (253, {63})
 
 
 def test_texts_are_cut_after_they_are_escaped() -> None:

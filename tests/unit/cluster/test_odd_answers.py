@@ -67,6 +67,15 @@ def test_a_list_that_goes_on_for_ever_is_left(items: list[Any], monkeypatch: pyt
         assert len(server.requests) == (4 if items else 8)
 
 
+@pytest.mark.parametrize("field", ["name", "namespace", "uid", "creationTimestamp"])
+def test_a_list_with_a_name_of_another_length_is_refused(field: str) -> None:
+    """Commands keep those of all objects."""
+    item = {"metadata": {"name": "a", field: "x" * 300}}
+    answer = ScriptedResponse(body={"metadata": {"resourceVersion": "5"}, "items": [item]})
+    with serving(answer) as server, pytest.raises(errors.Unavailable):
+        Client.for_server(server.url).list(PODS)
+
+
 def test_metrics_of_many_labels_are_read() -> None:
     """They are text, and have a comma for each label."""
     text = b"# HELP a\n" + b'a{b="c",d="e"} 1\n' * MOST_VALUES

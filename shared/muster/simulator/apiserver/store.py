@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
@@ -18,6 +17,9 @@ GroupResource = tuple[str, str]
 Key = tuple[str, str]
 """Namespace and name."""
 
+LARGEST_KEPT = 64 * 1024
+"""The most bytes of an object's JSON that is kept beside the object for the next answer."""
+
 HISTORY = 4096
 """The number of changes kept for each resource; a watch from an older version gets 410."""
 
@@ -27,17 +29,24 @@ class ObjectRecord:
 
     def __init__(self, obj: Object) -> None:
         self.obj = obj
+        self._tail: bytes | None = None
 
     @property
     def version(self) -> int:
         """The resourceVersion."""
         return int(self.obj["metadata"]["resourceVersion"])
 
-    @cached_property
+    @property
     def tail(self) -> bytes:
         """The JSON without the opening brace, apiVersion and kind, which depend on the requested version."""
+        if self._tail is not None:
+            return self._tail
         rest = {key: value for key, value in self.obj.items() if key not in {"apiVersion", "kind"}}
-        return json.dumps(rest, separators=(",", ":")).encode()[1:]
+        text = json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
+        tail = text.encode(errors="replace")[1:]  # lone surrogates, which a file may have, become `?`
+        if len(tail) <= LARGEST_KEPT:
+            self._tail = tail
+        return tail
 
 
 @dataclass(frozen=True)
