@@ -192,7 +192,11 @@ def odd_names(own: Object) -> list[Object]:
         {"apiVersion": "jobset.x-k8s.io/v9", "kind": "JobSet"},
         {"blockOwnerDeletion": True},
     )
-    seconds = (_secret("a"), owning_workload(blockOwnerDeletion=True))
+    seconds = (
+        _secret("a"),
+        owning_workload(blockOwnerDeletion=True),
+        owning_workload(apiVersion="scheduling.k8s.io/v9"),
+    )
     more: list[Object] = [
         *({"name": name} for name in names),
         *({"ownerReferences": [{**reference, **owner}]} for owner in owners),

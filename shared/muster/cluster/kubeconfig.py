@@ -36,6 +36,9 @@ _LISTS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 _FILES = ("tokenFile", "client-certificate", "client-key", "certificate-authority")
 """The fields of a user or a cluster that name a file."""
 
+_IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
+"""The fields of a user that acts as another one, which the `kubernetes` package does not read."""
+
 MOST_BYTES = 1024 * 1024
 """The most that is read of a file: a hundred clusters with certificates."""
 MOST_DATA = 16 * 1024 * 1024
@@ -141,11 +144,16 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
 
 
 def _with_token(user: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a user with the ID token of its auth-provider `oidc` as its token.
+    """Return a user with the one token that kubectl sends: of `tokenFile`, or of its auth-provider `oidc`.
 
     Raises:
-        ValueError: it is another auth-provider, which kubectl has refused since 1.26, or has no valid token.
+        ValueError: it is another auth-provider, which kubectl has refused since 1.26, or has no valid token;
+            or the user acts as another one.
     """
+    if any(user.get(key) for key in _IMPERSONATION):
+        raise ValueError(f"impersonation ({', '.join(_IMPERSONATION)}) is not supported")
+    if _text(user, "tokenFile"):
+        user = {key: value for key, value in user.items() if key != "token"}
     provider = user.get("auth-provider")
     if provider is None:
         return user
@@ -155,7 +163,7 @@ def _with_token(user: Mapping[str, Any]) -> Mapping[str, Any]:
     token = _text(config, "id-token") if isinstance(config, Mapping) else None
     if not token or _expiry(token) < time.time():
         raise ValueError("the id-token of the auth-provider is missing or has expired; kubectl refreshes it")
-    return {"token": token}
+    return {**{key: value for key, value in user.items() if key != "auth-provider"}, "token": token}
 
 
 def _expiry(token: str) -> float:

@@ -100,6 +100,11 @@ def runtimes_that_the_trainer_groups_are_opted_out(api: Conversation, ns: str) -
     _try_each(api, function, path, _with_group, *WITH_KAI)
     pods_of(stored)["metadata"]["labels"]["muster.dev/group"] = "none"
     function.must("PUT", path, stored)
+    without = api.must("GET", path)
+    without["spec"]["podGroupPolicy"] = {}
+    del pods_of(without)["metadata"]["labels"]["muster.dev/group"]
+    api.must("PUT", path, without)
+    _try_each(api, function, path, _with_group, _opted_out)
 
 
 @case(releases=BOTH)

@@ -70,6 +70,22 @@ def test_no_token_is_refreshed(tmp_path: Path, user: dict[str, Any]) -> None:
         read_kubeconfig([write(tmp_path / "config", user)])
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("as", "a"), ("as-uid", "1"), ("as-groups", ["a"]), ("as-user-extra", {"a": ["b"]})],
+)
+def test_a_user_who_acts_as_another_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    """Else the command would act with all rights of the first one."""
+    with pytest.raises(BadKubeconfigError, match="impersonation"):
+        read_kubeconfig([write(tmp_path / "config", {"token": "a", field: value})])
+
+
+def test_the_token_of_a_file_comes_first(tmp_path: Path) -> None:
+    """As with client-go."""
+    (tmp_path / "token").write_text("a")
+    assert authorization([tmp_path / "config"], {"token": "b", "tokenFile": "token"}) == "Bearer a"
+
+
 def test_paths_are_relative_to_the_file_of_their_entry(tmp_path: Path) -> None:
     """Whichever file has the context, and from whichever folder the command runs."""
     for folder in ("a", "b"):
