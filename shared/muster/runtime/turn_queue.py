@@ -110,7 +110,7 @@ class TurnQueue:
             self._turns[turn.name] = self._turns.pop(turn.name)  # behind the other objects
         if turn.run is not None and not turn.paused:
             for other in self._turns.get(turn.name, ()):
-                if other.run == turn.run and not other.paused:
+                if other.run == turn.run and other.covered_by is None and not other.paused:
                     other.covered_by = turn
         return turn
 

@@ -45,6 +45,16 @@ MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
 threads from running for up to 50 ms: with two, those that refuse 195 requests a second fall behind."""
 
+MOST_COSTLY_CALLING = 4
+"""The most of them while events took less than COSTLY_CORES lately: they wait for answers of the API server
+then. With calls of 100 ms each, an event of a gang of 500 pods takes 0.9 s, 0.1 s of it CPU."""
+
+COSTLY_CORES = 0.5
+"""The CPU beyond the usual in a second, of all events together, above which only MOST_COSTLY are in work."""
+
+CORES_HALF_LIFE_SECONDS = 1.0
+"""The seconds in which that CPU halves."""
+
 MOST_NEW = 5
 """The most events in work, beside a costly one, of namespaces none of whose events has ended yet."""
 
@@ -60,8 +70,9 @@ class Turns:
     seconds for each second beyond: an event whose write the API server answers slowly keeps its worker for
     seconds, and events of several such namespaces would keep all. CPU beyond USUAL_CPU_SECONDS counts in the
     same way, with CPU_DELAY, if events of other namespaces waited meanwhile. Of namespaces whose events took
-    much CPU lately, by their number or the size of their objects, MOST_COSTLY are in work at once, and beside
-    them MOST_NEW of namespaces that had no event yet.
+    much CPU lately, by their number or the size of their objects, MOST_COSTLY are in work at once, or
+    MOST_COSTLY_CALLING while they hardly compute, and beside them MOST_NEW of namespaces that had no event
+    yet.
 
     The events of one namespace may take all workers; one more works for the others. An event that has worked
     for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
@@ -97,6 +108,7 @@ class Turns:
         self._use = RecentUse(HALF_LIFE_SECONDS)
         self._cpu_beyond_usual = RecentUse(CPU_HALF_LIFE_SECONDS)
         self._cpu_while_others_waited = RecentUse(CPU_HALF_LIFE_SECONDS)
+        self._cpu_of_all = RecentUse(CORES_HALF_LIFE_SECONDS)
         self._lock = Lock()
         self._paused = 0
         self._in_work: dict[str, set[Turn]] = {}
@@ -212,7 +224,7 @@ class Turns:
 
         That is one with no event in work, or two less than this one, once this event has worked for a while.
         """
-        if self._is_costly(turn.namespace, now) and self._costly_in_work(now) > MOST_COSTLY:
+        if self._is_costly(turn.namespace, now) and self._costly_in_work(now) > self._most_costly(now):
             return True
         if now - turn.since < TURN_SECONDS:
             return False
@@ -229,6 +241,11 @@ class Turns:
 
     def _costly_in_work(self, now: float) -> int:
         return sum(len(turns) for name, turns in self._in_work.items() if self._is_costly(name, now))
+
+    def _most_costly(self, now: float) -> int:
+        """Return how many events of costly namespaces may be in work."""
+        cores = self._cpu_of_all.of("", now) * math.log(2) / CORES_HALF_LIFE_SECONDS
+        return MOST_COSTLY if cores > COSTLY_CORES else MOST_COSTLY_CALLING
 
     def _is_new(self, namespace: str) -> bool:
         """Whether no event of a namespace has ended yet."""
@@ -247,7 +264,7 @@ class Turns:
             if self._events_in_work(namespace) >= self._workers:
                 return False
             if self._is_costly(namespace, now):
-                return costly < MOST_COSTLY
+                return costly < self._most_costly(now)
             return not costly or new < MOST_NEW or not self._is_new(namespace)
 
         return may_begin
@@ -255,10 +272,12 @@ class Turns:
     def _count_cpu(self, turn: Turn, now: float) -> None:
         """Count for its namespace what an event took beyond the usual CPU."""
         if turn.cpu > USUAL_CPU_SECONDS:
-            self._cpu_beyond_usual.add(turn.namespace, turn.cpu - USUAL_CPU_SECONDS, now)
-            if self._waiting.keys() - {turn.namespace}:
-                self._cpu_while_others_waited.add(turn.namespace, turn.cpu - USUAL_CPU_SECONDS, now)
+            beyond = turn.cpu - USUAL_CPU_SECONDS
             turn.cpu = USUAL_CPU_SECONDS
+            self._cpu_of_all.add("", beyond, now)
+            self._cpu_beyond_usual.add(turn.namespace, beyond, now)
+            if self._waiting.keys() - {turn.namespace}:
+                self._cpu_while_others_waited.add(turn.namespace, beyond, now)
 
     def _stop(self, turn: Turn) -> None:
         """Take the worker of an event, and count what the event used."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from muster.runtime.turn_queue import Turn
-from muster.runtime.turns import MOST_COSTLY, MOST_NEW, USUAL_CPU_SECONDS, Turns
+from muster.runtime.turns import MOST_COSTLY, MOST_COSTLY_CALLING, MOST_NEW, USUAL_CPU_SECONDS, Turns
 from tests.unit.runtime.simulated_turns import Simulation, namespaces
 
 
@@ -39,6 +39,18 @@ class Costly:
 def test_one_event_of_costly_namespaces_is_in_work() -> None:
     """Five that parse megabytes each kept probes waiting for seconds, two the threads that refuse others."""
     assert Costly(0.2).in_work() == MOST_COSTLY
+
+
+def test_costly_events_that_wait_for_answers_are_in_work_together() -> None:
+    """Events of 500 pods and calls of 100 ms: one at a time, those of eleven namespaces take ten seconds."""
+    now, cpu = 0.0, 0.0
+    turns = Turns(workers=12, waiting=115, clock=lambda: now, cpu_clock=lambda: cpu)
+    for number in range(10):
+        with turns.turn(f"dense-{number}", 0):
+            cpu += 0.2
+            now += 0.9
+    waiting = [turns.join(f"dense-{number}") for number in range(10)]
+    assert sum(turn.begun.is_set() for turn in waiting) == MOST_COSTLY_CALLING
 
 
 def test_usual_events_are_not_costly() -> None:
@@ -76,7 +88,7 @@ def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
     usual = turns.join("usual")
     costly = [turns.join(f"dense-{number}") for number in range(MOST_COSTLY + 1)]
     for turn in costly:
-        turn.cpu = 0.2
+        turn.cpu = 2.0
     assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
 
 

@@ -14,7 +14,9 @@ from typing import Any
 from muster.cluster.errors import Unavailable
 from muster.objects.meta import ObjectRef
 from muster.runtime.handle import Handler
+from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.responses import HttpAnswer
+from muster.runtime.turns import Turns
 from tests.unit.runtime.fakes import BODY, a_handler, a_step, an_event, observe
 
 
@@ -111,6 +113,20 @@ def test_events_that_get_no_turn_come_again() -> None:
         reasons = {json.loads(answer.result().body)["reason"] for answer in answers}
     assert reasons == {"NamespaceBusy"}
     assert function.runs["second 1"] == 0
+
+
+def test_an_event_shares_the_first_run_that_began_after_it() -> None:
+    """Not the last one: while events keep coming, there is always a later one."""
+    turns = Turns(workers=2, waiting=8, clock=lambda: 0.0)
+    held = [turns.join("team-a", "Pod/other", number) for number in range(2)]
+    first, waiting = (turns.join("team-a", "Pod/llama", "run") for _ in range(2))
+    turns.end(held[0])
+    later, last = (turns.join("team-a", "Pod/llama", "run") for _ in range(2))
+    turns.end(held[1])
+    assert [turn.begun.is_set() for turn in (first, waiting, later, last)] == [True, False, True, False]
+    first.outcome = Outcome(OutcomeKind.DONE, "GatesLifted")
+    turns.end(first)
+    assert (waiting.outcome, last.outcome) == (first.outcome, None)
 
 
 def test_after_a_run_that_failed_the_next_event_has_its_own() -> None:
