@@ -110,6 +110,7 @@ def _of_cluster(
     with connected(options, "explain") as cluster, step_shown("reading") as show:
         place = (namespace or cluster.namespace) if resource.namespaced else ""
         reader = LightLists(cluster.client, reading=show)
+        show(f"{resource.kind} {name}")
         try:
             body = reader.get(resource, name, place)
         except ApiGone:

@@ -41,6 +41,9 @@ from muster.replay.snapshots import RecordedObjects, choose, read_snapshots
 from muster.replay.summary import Summary, as_lines, summarize
 from muster.simulator.broker import CloudEvent, HttpTarget
 
+MOST_DELIVERIES = 1_000_000
+"""The most deliveries of one command; each takes a function a millisecond or more."""
+
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -163,6 +166,9 @@ def command(  # noqa: PLR0913 - one argument for each option
         requests = _requests(event_files, limit)
         for request in requests:
             _warn(request.location, event_of(request))
+        deliveries = len(requests) * (1 + duplicates) * (1 + twice)
+        if deliveries > MOST_DELIVERIES:
+            raise BadInput(f"{deliveries} deliveries, of {MOST_DELIVERIES} at most: take fewer --duplicates")
         stream = arrangement.apply(requests)
         if _is_over_http(http_options):
             _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
@@ -321,9 +327,13 @@ def _send(
     with stop_signals() as stop:
         # Followed, a redirect would send events to a host that was not named.
         target = HttpTarget(url, redirected=False)
-        for event in resend(stream[:count], content_mode, target, Pace(speed or 0.0, seconds), stop):
-            answers.append((event.status, event.reply, event.delivered))
-            echo_line(f"{len(answers):>4} {_answer_line(event)}")
+        with step_shown("sending") as show:
+            show("event 1")
+            for event in resend(stream[:count], content_mode, target, Pace(speed or 0.0, seconds), stop):
+                show("")
+                answers.append((event.status, event.reply, event.delivered))
+                echo_line(f"{len(answers):>4} {_answer_line(event)}")
+                show(f"event {len(answers) + 1}")
     _print_answers(answers, len(stream), monotonic() - began)
     if not all(delivered for _, _, delivered in answers):
         raise SystemExit(1)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from muster.cli import replay
 from muster.local.serving import WsgiServer
 from tests.conftest import Wording
-from tests.unit.cli.conftest import Filed, Muster, assert_names
+from tests.unit.cli.conftest import Filed, Muster, assert_names, noting
 from tests.unit.cli.sample import a_job, a_namespace, an_event
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
@@ -67,6 +68,26 @@ def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
     for line in (first, second, without_duration(summary)):
         wording(line)
     assert counts == ["  200: 1", "  409: 1", "  dev.muster.f.created: 1"]
+
+
+def test_the_event_that_is_sent_is_shown(
+    muster: Muster, filed: Filed, function: _RefusingFunction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An endpoint may answer a byte in three seconds, for an hour."""
+    steps: list[str] = []
+    monkeypatch.setattr(replay, "step_shown", noting(steps))
+    muster("replay", filed("e.json", STREAM[:2]), "--to", function.url)
+    assert [step for step in steps if step.startswith("sending event")][:2] == [
+        "sending event 1",
+        "sending event 2",
+    ]
+
+
+def test_a_million_deliveries_are_refused(muster: Muster, filed: Filed) -> None:
+    """They would be arranged in memory first."""
+    result = muster("replay", filed("e.json", STREAM), "--to", "http://127.0.0.1:1", "--duplicates", "250000")
+    assert result.exit_code == 2
+    assert_names(result.stderr, "1000004", "--duplicates")
 
 
 def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _RefusingFunction) -> None:

@@ -34,6 +34,9 @@ from muster.simulator.clock import now
 FIRST_TTL = 255
 """Maximum length of a chain of replies; the next reply is dropped (cmd/broker/ingress/main.go, v0.47.0)."""
 
+MOST_BYTES = 256 * 1024 * 1024
+"""The most bytes of data of all events that wait or are delivered, each counted for each of its triggers."""
+
 TTL = "knativebrokerttl"
 ADDRESS = "http://broker-ingress.knative-eventing.svc.cluster.local"
 """The host of every broker of a cluster, as dead letters of refused replies name it."""
@@ -49,7 +52,8 @@ class RefusedError(Exception):
     """The broker did not accept an event.
 
     Attributes:
-        status: the HTTP status: 400 if the TTL is used up or a reply is invalid, 503 if a queue is full.
+        status: the HTTP status: 400 if the TTL is used up or a reply is invalid, 503 if a queue is full, or
+            all of them together.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -138,6 +142,7 @@ class Broker:
         self._changed = threading.Condition()
         self._number = 0
         self._in_flight = 0
+        self._bytes = 0
         self._stopping = threading.Event()
         self._workers = workers
         self._pools: dict[str, ThreadPoolExecutor] = {}
@@ -159,6 +164,7 @@ class Broker:
             self._stopping.set()
             pools, self._pools = self._pools, {}
             for queue in self._queues.values():
+                self._bytes -= sum(len(queued.event.data) for queued in queue)
                 queue.clear()
             self._changed.notify_all()
         for pool in pools.values():
@@ -168,14 +174,14 @@ class Broker:
                 target.close()
 
     def publish(self, event: CloudEvent, headers: Mapping[str, str] | None = None) -> None:
-        """Queue an event for all matching triggers, or for none if one queue is full.
+        """Queue an event for all matching triggers, or for none if one queue, or the memory, is full.
 
         Args:
             event: a valid event.
             headers: those of the request; some of them are passed on.
 
         Raises:
-            RefusedError: the TTL is used up, or a queue is full.
+            RefusedError: the TTL is used up, or a queue or the memory is full.
         """
         headers = headers or {}
         passed = {**passed_headers(headers), **trace_headers(headers)}
@@ -199,7 +205,9 @@ class Broker:
             if not waiting:
                 return delivered
             first = min(waiting, key=lambda trigger: self._queues[trigger.name][0].number)
-            self._deliver(first, self._queues[first.name].popleft(), lambda _seconds: False)
+            queued = self._queues[first.name].popleft()
+            self._deliver(first, queued, lambda _seconds: False)
+            self._bytes -= len(queued.event.data)
             delivered += 1
 
     def _check_subscribers(self) -> None:
@@ -220,6 +228,10 @@ class Broker:
             triggers = [trigger for trigger in self.wiring.triggers if trigger.passes(arrived.attributes)]
             if bounded and any(len(self._queues[trigger.name]) >= self._capacity for trigger in triggers):
                 raise RefusedError(503, f"{self._capacity} events are waiting already")
+            size = len(arrived.data) * len(triggers)
+            if bounded and self._bytes + size > MOST_BYTES:
+                raise RefusedError(503, f"events of {MOST_BYTES} bytes are waiting already")
+            self._bytes += size
             for trigger in triggers:
                 self._number += 1
                 self._queues[trigger.name].append(_Queued(self._number, arrived, ttl, passed))
@@ -244,6 +256,7 @@ class Broker:
         finally:
             with self._changed:
                 self._in_flight -= 1
+                self._bytes -= len(queued.event.data)
                 self._changed.notify_all()
 
     def _deliver(self, trigger: Trigger, queued: _Queued, wait: Wait) -> None:

@@ -21,6 +21,7 @@ from muster.simulator.broker import (
     Target,
     Wiring,
 )
+from muster.simulator.broker import broker as broker_module
 from tests.conftest import Wording
 
 SWEEP = CloudEvent({"specversion": "1.0", "id": "1", "source": "/test", "type": "dev.muster.sweep"})
@@ -316,6 +317,21 @@ def test_a_full_queue_refuses_for_all_triggers_or_none() -> None:
     broker.publish(SWEEP)
     assert broker.pump() == 2
     assert len(other.events) == 1
+
+
+def test_more_bytes_than_memory_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until some are delivered: a cluster may make large events faster than functions take them."""
+    monkeypatch.setattr(broker_module, "MOST_BYTES", 25)
+    one, other = _Subscriber(), _Subscriber()
+    broker = Broker(_wiring(_trigger("one"), _trigger("other")), {"one": one, "other": other}, workers=0)
+    event = CloudEvent(SWEEP.attributes, b"x" * 10)
+    broker.publish(event)
+    with pytest.raises(RefusedError) as refused:
+        broker.publish(event)
+    assert refused.value.status == 503
+    assert broker.pump() == 2
+    broker.publish(event)
+    assert broker.pump() == 2
 
 
 def test_a_function_of_this_process_that_raises_does_not_stop_the_queue(
