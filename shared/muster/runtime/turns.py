@@ -46,14 +46,14 @@ MOST_COSTLY = 1
 threads from running for up to 50 ms: with two, those that refuse 195 requests a second fall behind."""
 
 MOST_COSTLY_CALLING = 4
-"""The most of them while events took less than COSTLY_CORES lately: they wait for answers of the API server
+"""The most of them while the process took less than BUSY_CORES lately: they wait for answers of the API server
 then. With calls of 100 ms each, an event of a gang of 500 pods takes 0.9 s, 0.1 s of it CPU."""
 
-COSTLY_CORES = 0.5
-"""The CPU beyond the usual in a second, of all events together, above which only MOST_COSTLY are in work."""
+BUSY_CORES = 0.7
+"""The CPU of the process in a second above which only MOST_COSTLY are in work."""
 
-CORES_HALF_LIFE_SECONDS = 1.0
-"""The seconds in which that CPU halves."""
+MEASURED_SECONDS = 0.5
+"""The shortest time for which the CPU of the process is measured."""
 
 MOST_NEW = 5
 """The most events in work, beside a costly one, of namespaces none of whose events has ended yet."""
@@ -92,6 +92,7 @@ class Turns:
         waiting: the most events that wait.
         clock: returns the time in seconds.
         cpu_clock: returns the CPU seconds of the calling thread.
+        process_clock: returns those of the process.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Turns:
         waiting: int,
         clock: Callable[[], float] = time.monotonic,
         cpu_clock: Callable[[], float] = time.thread_time,
+        process_clock: Callable[[], float] = time.process_time,
     ) -> None:
         self._workers = workers
         self._places = waiting
@@ -108,7 +110,9 @@ class Turns:
         self._use = RecentUse(HALF_LIFE_SECONDS)
         self._cpu_beyond_usual = RecentUse(CPU_HALF_LIFE_SECONDS)
         self._cpu_while_others_waited = RecentUse(CPU_HALF_LIFE_SECONDS)
-        self._cpu_of_all = RecentUse(CORES_HALF_LIFE_SECONDS)
+        self._process_clock = process_clock
+        self._measured = (clock(), process_clock())
+        self._is_busy = False
         self._lock = Lock()
         self._paused = 0
         self._in_work: dict[str, set[Turn]] = {}
@@ -244,8 +248,12 @@ class Turns:
 
     def _most_costly(self, now: float) -> int:
         """Return how many events of costly namespaces may be in work."""
-        cores = self._cpu_of_all.of("", now) * math.log(2) / CORES_HALF_LIFE_SECONDS
-        return MOST_COSTLY if cores > COSTLY_CORES else MOST_COSTLY_CALLING
+        since, before = self._measured
+        if now - since >= MEASURED_SECONDS:
+            cpu = self._process_clock()
+            self._is_busy = cpu - before > BUSY_CORES * (now - since)
+            self._measured = (now, cpu)
+        return MOST_COSTLY if self._is_busy else MOST_COSTLY_CALLING
 
     def _is_new(self, namespace: str) -> bool:
         """Whether no event of a namespace has ended yet."""
@@ -274,7 +282,6 @@ class Turns:
         if turn.cpu > USUAL_CPU_SECONDS:
             beyond = turn.cpu - USUAL_CPU_SECONDS
             turn.cpu = USUAL_CPU_SECONDS
-            self._cpu_of_all.add("", beyond, now)
             self._cpu_beyond_usual.add(turn.namespace, beyond, now)
             if self._waiting.keys() - {turn.namespace}:
                 self._cpu_while_others_waited.add(turn.namespace, beyond, now)

@@ -24,7 +24,9 @@ class Simulation:
     def __init__(self, hostile: Iterator[str], seconds: float) -> None:
         self.now = 0.0
         settings = Settings()
-        self.turns = Turns(settings.workers, settings.waiting, clock=lambda: self.now)
+        self.turns = Turns(
+            settings.workers, settings.waiting, clock=lambda: self.now, process_clock=lambda: self.now
+        )
         self._hostile = hostile
         self._seconds = seconds
         self._number = count()

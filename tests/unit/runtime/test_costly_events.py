@@ -21,7 +21,8 @@ class Costly:
 
     def __init__(self, seconds: float, events: int = 1) -> None:
         self._cpu = 0.0
-        self.turns = Turns(workers=4, waiting=155, clock=lambda: 0.0, cpu_clock=lambda: self._cpu)
+        clocks = [lambda: self._cpu] * 3  # it computes all the time
+        self.turns = Turns(4, 155, *clocks)
         for number in range(10 * events):
             with self.turns.turn(f"dense-{number % 10}", 0):
                 self._cpu += seconds
@@ -44,7 +45,7 @@ def test_one_event_of_costly_namespaces_is_in_work() -> None:
 def test_costly_events_that_wait_for_answers_are_in_work_together() -> None:
     """Events of 500 pods and calls of 100 ms: one at a time, those of eleven namespaces take ten seconds."""
     now, cpu = 0.0, 0.0
-    turns = Turns(workers=12, waiting=115, clock=lambda: now, cpu_clock=lambda: cpu)
+    turns = Turns(12, 115, lambda: now, lambda: cpu, lambda: cpu)
     for number in range(10):
         with turns.turn(f"dense-{number}", 0):
             cpu += 0.2
@@ -84,9 +85,11 @@ def test_the_cpu_of_an_event_counts_while_it_works() -> None:
 
 def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
     """Ten namespaces of usual events could all begin costly ones at the same moment."""
-    turns = Turns(workers=12, waiting=8, clock=lambda: 0.0)
+    now = 0.0
+    turns = Turns(12, 8, clock=lambda: now, process_clock=lambda: now)
     usual = turns.join("usual")
     costly = [turns.join(f"dense-{number}") for number in range(MOST_COSTLY + 1)]
+    now += 1.0
     for turn in costly:
         turn.cpu = 2.0
     assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
