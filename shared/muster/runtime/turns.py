@@ -46,8 +46,8 @@ MOST_COSTLY = 1
 threads from running for up to 50 ms: with two, those that refuse 195 requests a second fall behind."""
 
 MOST_COSTLY_CALLING = 4
-"""The most of them while the process took less than BUSY_CORES lately: they wait for answers of the API server
-then. With calls of 100 ms each, an event of a gang of 500 pods takes 0.9 s, 0.1 s of it CPU."""
+"""The most of them while the process took less than BUSY_CORES lately: they wait for the API server then.
+With calls of 100 ms each, an event of a gang of 500 pods takes 0.9 s, 0.1 s of it CPU."""
 
 BUSY_CORES = 0.7
 """The CPU of the process in a second above which only MOST_COSTLY are in work."""
