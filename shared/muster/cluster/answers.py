@@ -11,6 +11,7 @@ from muster.cluster import errors
 from muster.cluster.answer_json import parsed
 from muster.cluster.interface import Object
 from muster.objects.meta import overlong_field
+from muster.objects.text import has_more_values
 
 
 def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
@@ -36,8 +37,12 @@ def expect_object(path: str, status: int, content: bytes) -> None:
         raise errors.Unavailable(f"{path}: the answer is no Kubernetes object", status=status)
 
 
-LONGEST_LINE = 16 * 1024 * 1024
+LONGEST_LINE = 4 * 1024 * 1024
 """The most bytes of a line of a watch; etcd stores objects of 1.5 MiB."""
+MOST_LINE_VALUES = 800_000
+"""The most values of such a line: 1.5 MiB have fewer."""
+LARGE_LINE = 256 * 1024
+"""The bytes from which on a line is looked at alone, whichever watches have others."""
 _CHUNK = 64 * 1024
 
 _CHANGES = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
@@ -121,8 +126,11 @@ def change_of(path: str, line: bytes) -> tuple[str, Object]:
     """Return the type and the object of a line of a watch; that of an ERROR is a Status.
 
     Raises:
+        AnswerTooLarge: the line has more than MOST_LINE_VALUES values.
         Unavailable: the line has another shape.
     """
+    if has_more_values(line, MOST_LINE_VALUES):
+        raise errors.AnswerTooLarge(f"{path}: a line has more than {MOST_LINE_VALUES} values")
     change = parsed(line)
     if isinstance(change, dict) and isinstance(obj := change.get("object"), dict):
         kind = str(change.get("type"))

@@ -7,7 +7,9 @@ fields of an object that is read and written back.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Self
 
@@ -18,7 +20,7 @@ from kubernetes.config.kube_config import load_kube_config
 from muster.cluster import errors
 from muster.cluster.answer_json import is_dense, parse_answer, parsed, text_bytes
 from muster.cluster.answers import (
-    LONGEST_LINE,
+    LARGE_LINE,
     change_of,
     expect_object,
     items_of,
@@ -27,7 +29,7 @@ from muster.cluster.answers import (
     texts_of,
     with_metadata,
 )
-from muster.cluster.connections import Connections
+from muster.cluster.connections import Connections, read_body
 from muster.cluster.interface import CACHED, Object, Objects, PatchType
 from muster.cluster.paging import Page, PageSizes, all_pages
 from muster.objects.resources import NAME, Resource, by_kind
@@ -36,6 +38,12 @@ from muster.policy.model import Action, Verb
 
 PAGE = 500
 """The most objects in one page of a list."""
+
+LONGEST_REFUSAL = 64 * 1024
+"""The bytes that are read of the refusal of a watch."""
+
+_LARGE_LINES = threading.Lock()
+"""Held while a large line of a watch is parsed and its object is used."""
 
 
 class Client:
@@ -310,8 +318,8 @@ class Client:
     ) -> Iterator[tuple[str, Object]]:
         """Yield the changes of a kind after `resource_version`: ("ADDED" | "MODIFIED" | "DELETED", object).
 
-        A "BOOKMARK" has only a newer resourceVersion to resume from. Ends when the server ends the watch,
-        after `timeout_seconds` at the latest.
+        A "BOOKMARK" has only a newer resourceVersion to resume from. One object of more than LARGE_LINE is in
+        use at a time, until the next change is asked for. Ends with the server, or after `timeout_seconds`.
 
         Raises:
             Expired: the resourceVersion is too old; list again.
@@ -327,14 +335,16 @@ class Client:
         response = self._connections.open("GET", path, query, None, timeout_seconds + 5)
         try:
             if response.status >= 400:
-                refusal = parsed(response.read(LONGEST_LINE))
+                refusal = parsed(read_body(response, LONGEST_REFUSAL, f"GET {path}"))
                 raise errors.from_answer(response.status, refusal, response.headers)
             for line in lines_of(path, response):
-                kind, obj = change_of(path, line)
-                if kind == "ERROR":
-                    code = obj.get("code")
-                    raise errors.from_answer(code if isinstance(code, int) else 500, obj, {})
-                yield kind, obj
+                with _LARGE_LINES if len(line) > LARGE_LINE else nullcontext():
+                    kind, obj = change_of(path, line)
+                    if kind == "ERROR":
+                        code = obj.get("code")
+                        raise errors.from_answer(code if isinstance(code, int) else 500, obj, {})
+                    yield kind, obj
+                    del obj
         finally:
             response.close()
 

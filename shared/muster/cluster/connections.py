@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
@@ -26,6 +27,8 @@ MOST_BYTES = 64 * 1024 * 1024
 CONNECT_SECONDS = 2.0
 READ_SECONDS = 5.0
 """Less than a trigger waits for its function (PT10S in eventing/triggers)."""
+ANSWER_SECONDS = 30.0
+"""The longest time for the body of an answer, of which parts come within READ_SECONDS each."""
 LEAST_READ_SECONDS = 0.1
 """The minimum, so that a call just before the deadline can still succeed."""
 
@@ -87,7 +90,7 @@ class Connections:
         seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
         response = self.open(method, path, query, body, seconds, content_type)
         try:
-            content = response.read(most_bytes + 1)
+            content = read_body(response, most_bytes + 1, f"{method} {path}")
             too_large = len(content) > most_bytes
             if too_large:
                 response.close()  # what is left would be taken for the next answer on this connection
@@ -144,6 +147,23 @@ class Connections:
         if not all(value.isascii() and value.isprintable() for value in headers.values()):
             raise errors.Unauthorized("the token has characters that no HTTP header may have")
         return headers
+
+
+def read_body(response: urllib3.BaseHTTPResponse, most_bytes: int, request: str) -> bytes:
+    """Return so many bytes of an answer, or all, as they come: `read` takes 140 bytes for each chunk of HTTP.
+
+    Raises:
+        Unavailable: it takes more than ANSWER_SECONDS.
+        urllib3.exceptions.HTTPError: the connection broke off.
+    """
+    content = bytearray()
+    end = time.monotonic() + ANSWER_SECONDS
+    while len(content) < most_bytes and (part := response.read1(most_bytes - len(content))):
+        content += part
+        if time.monotonic() > end:
+            response.close()
+            raise errors.Unavailable(f"{request}: the answer takes more than {ANSWER_SECONDS:.0f} s")
+    return bytes(content)
 
 
 def _is_loopback(host: str) -> bool:

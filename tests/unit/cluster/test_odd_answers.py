@@ -12,6 +12,7 @@ import pytest
 from muster.cluster import connections, errors, paging
 from muster.cluster.answer_json import DEEPEST, MOST_VALUES, has_too_many_values, parsed
 from muster.cluster.client import Client
+from muster.cluster.connections import read_body
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
 from muster.cluster.read import each
@@ -74,6 +75,25 @@ def test_a_list_with_a_name_of_another_length_is_refused(field: str) -> None:
     answer = ScriptedResponse(body={"metadata": {"resourceVersion": "5"}, "items": [item]})
     with serving(answer) as server, pytest.raises(errors.Unavailable):
         Client.for_server(server.url).list(PODS)
+
+
+class _Chunks:
+    """An answer that comes byte by byte."""
+
+    def read1(self, _most: int) -> bytes:
+        return b"x"
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_body_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`read` keeps all chunks of HTTP until it has enough, at 140 bytes each: 3 GiB for 22 MB."""
+    chunks: Any = _Chunks()
+    assert read_body(chunks, 3, "GET /") == b"xxx"
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.0)
+    with pytest.raises(errors.Unavailable):
+        read_body(chunks, 3, "GET /")
 
 
 def test_metrics_of_many_labels_are_read() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -111,3 +112,22 @@ class TestWatch:
         """A proxy may answer anything with 200."""
         with serving(ScriptedResponse(chunks=(line + b"\n",))) as server, pytest.raises(errors.Unavailable):
             next(Client.for_server(server.url).watch(PODS))
+
+    def test_a_line_of_too_many_values_is_not_parsed(self) -> None:
+        """In eight watches at once they would take gigabytes."""
+        line = b'{"type": "ADDED", "object": {"spec": [' + b"1," * answers.MOST_LINE_VALUES + b"1]}}\n"
+        with serving(ScriptedResponse(chunks=(line,))) as server, pytest.raises(errors.AnswerTooLarge):
+            next(Client.for_server(server.url).watch(PODS))
+
+    def test_one_large_object_is_in_use_at_a_time(self) -> None:
+        """The one of another watch comes when the next change after the first is asked for."""
+        large = _line("ADDED", "x" * answers.LARGE_LINE)
+        with serving(*[ScriptedResponse(chunks=(large,))] * 2) as server, ThreadPoolExecutor(1) as other:
+            client = Client.for_server(server.url)
+            first = client.watch(PODS)
+            next(first)
+            second = other.submit(lambda: len(list(client.watch(PODS))))
+            with pytest.raises(TimeoutError):
+                second.result(0.2)
+            assert list(first) == []
+            assert second.result(10) == 1

@@ -221,6 +221,7 @@ class _Stream:
             self._version = item["metadata"]["resourceVersion"]
             if change != _BOOKMARK:
                 self._source.send(_CHANGES[change], item)
+            del item  # megabytes, while the next one is waited for
 
     def _read_version(self) -> None:
         """Set the resourceVersion from a list, whose objects are not sent, and so not read either."""
