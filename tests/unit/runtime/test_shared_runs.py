@@ -28,7 +28,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
-class Busy:
+class BusyFunction:
     """A function whose only worker, and the one for other namespaces, are held by events about two pods.
 
     Args:
@@ -66,9 +66,9 @@ class Busy:
 
 
 @contextmanager
-def busy(*, fails: str = "", **settings: Any) -> Iterator[Busy]:
+def busy(*, fails: str = "", **settings: Any) -> Iterator[BusyFunction]:
     """Yield a busy function; its events end with the block."""
-    function = Busy(fails=fails, **settings)
+    function = BusyFunction(fails=fails, **settings)
     try:
         yield function
     finally:

@@ -193,12 +193,14 @@ def test_without_a_namespace_selector_only_its_own_is_watched(started: Start) ->
 def test_namespaces_that_cannot_be_listed_are_an_error_of_the_start() -> None:
     """Not of a thread, whose trace would be printed."""
 
-    class Away(_Cluster):
+    class WithoutNamespaces(_Cluster):
         def list_with_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Any:
             del resource, namespace, labels
             raise Unavailable("no answer")
 
-    source = Source(_spec(namespaces="a=b"), Away(), lambda _headers, _body: 202, api_server="https://a")
+    source = Source(
+        _spec(namespaces="a=b"), WithoutNamespaces(), lambda _headers, _body: 202, api_server="https://a"
+    )
     with pytest.raises(Unavailable):
         start_all([source], SECONDS)
 
