@@ -56,8 +56,9 @@ def echo_data(data: Any, output: str) -> None:
 
 def echo_items(items: Iterable[Any], output: str) -> None:
     """Print a list as `echo_data` does, but each item as it comes: thousands as a whole take minutes."""
-    number = _echo_list(items, output)
-    if output == "json" or not number:
+    if not _echo_list(items, output):
+        echo("[]")
+    elif output == "json":
         echo("")
 
 
@@ -67,15 +68,14 @@ def echo_documents(documents: Iterable[Any], output: str) -> int:
     If there is none, nothing is printed.
     """
     number = 0
+    if output == "json":
+        number = _echo_list(documents, output)
+        echo("", nl=bool(number))
+        return number
     for number, document in enumerate(documents, start=1):
-        if output == "json":
-            echo(f"{',' if number > 1 else '['}{_list_item(document)}", nl=False)
-        else:
-            if number > 1:
-                echo("---")
-            echo_data(document, output)
-    if number and output == "json":
-        echo("\n]")
+        if number > 1:
+            echo("---")
+        echo_data(document, output)
     return number
 
 
@@ -98,25 +98,25 @@ def echo_sections(sections: Mapping[str, Any], output: str) -> None:
 
 
 def _echo_list(items: Iterable[Any], output: str, margin: str = "") -> int:
-    """Print a list item by item, each line of JSON but the first after a margin; return their number."""
+    """Print a list item by item, and return their number; of an empty list nothing is printed.
+
+    Args:
+        items: the list.
+        output: `json` or `yaml`.
+        margin: what stands before each line of JSON but the first.
+    """
     number = 0
     with _printing(items) as advance:
         for number, item in enumerate(items, start=1):
             if output == "json":
-                echo(f"{',' if number > 1 else '['}{indent(_list_item(item), margin)}", nl=False)
+                text = indent(json.dumps([item], indent=2)[1:-2], margin)
+                echo(f"{',' if number > 1 else '['}{text}", nl=False)
             else:
                 echo_data([item], output)
             advance()
-    if not number:
-        echo("[]", nl=False)
-    elif output == "json":
+    if number and output == "json":
         echo(f"\n{margin}]", nl=False)
     return number
-
-
-def _list_item(item: Any) -> str:
-    """Return an item of a JSON list as `json.dumps` writes it, from the line break before it on."""
-    return json.dumps([item], indent=2)[1:-2]
 
 
 def _printing(items: Iterable[Any]) -> AbstractContextManager[Callable[[], None]]:

@@ -105,6 +105,19 @@ def texts_of(path: str, answer: Object, field: str, key: str) -> list[str]:
     return texts
 
 
+def parts_of(response: urllib3.BaseHTTPResponse, most_bytes: int) -> Iterator[bytes]:
+    """Yield the parts of an answer as they come, until there are so many bytes.
+
+    `response.read` would keep each chunk of HTTP until it has all of them, at 140 bytes each.
+
+    Raises:
+        urllib3.exceptions.HTTPError: the connection broke off.
+    """
+    while most_bytes > 0 and (part := response.read1(most_bytes)):
+        most_bytes -= len(part)
+        yield part
+
+
 def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
     """Yield the lines of an answer as they come, without empty ones; ends where the connection ends.
 

@@ -15,6 +15,7 @@ from kubernetes.client.rest import RESTClientObject
 
 from muster.cluster import errors
 from muster.cluster.answer_json import MOST_VALUES, has_too_many_values
+from muster.cluster.answers import parts_of
 from muster.cluster.deadline import seconds_left
 
 CONNECTIONS = 64
@@ -150,7 +151,7 @@ class Connections:
 
 
 def read_body(response: urllib3.BaseHTTPResponse, most_bytes: int, request: str) -> bytes:
-    """Return so many bytes of an answer, or all, as they come: `read` takes 140 bytes for each chunk of HTTP.
+    """Return the first bytes of an answer, at most so many.
 
     Raises:
         Unavailable: it takes more than ANSWER_SECONDS.
@@ -158,7 +159,7 @@ def read_body(response: urllib3.BaseHTTPResponse, most_bytes: int, request: str)
     """
     content = bytearray()
     end = time.monotonic() + ANSWER_SECONDS
-    while len(content) < most_bytes and (part := response.read1(most_bytes - len(content))):
+    for part in parts_of(response, most_bytes):
         content += part
         if time.monotonic() > end:
             response.close()

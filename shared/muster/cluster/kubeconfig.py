@@ -136,19 +136,19 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     command = _text(plugin, "command") if isinstance(plugin, Mapping) else ""
     namespace = _text(found, "namespace") or "default"
     try:
-        user = _with_token(user)
+        user = _supported(user)
         _check_files({**cluster, **user})
     except ValueError as error:
         raise BadKubeconfigError(f"{named}: context {chosen!r}: {error}") from None
     return Kubeconfig(files, chosen, namespace, server, cluster, user, command or "")
 
 
-def _with_token(user: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a user with the one token that kubectl sends: of `tokenFile`, or of its auth-provider `oidc`.
+def _supported(user: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a user in the fields that the package reads, with one token: the one that kubectl sends.
 
     Raises:
-        ValueError: it is another auth-provider, which kubectl has refused since 1.26, or has no valid token;
-            or the user acts as another one.
+        ValueError: the user acts as another one; or has an auth-provider other than `oidc`, which kubectl has
+            refused since 1.26; or one whose token is missing or has expired.
     """
     if any(user.get(key) for key in _IMPERSONATION):
         raise ValueError(f"impersonation ({', '.join(_IMPERSONATION)}) is not supported")
@@ -187,6 +187,7 @@ def _check_files(entries: Mapping[str, Any]) -> None:
 
 
 def _paths(entries: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the paths in a user or a cluster, by field."""
     return {key: Path(path) for key in _FILES if (path := _text(entries, key))}
 
 

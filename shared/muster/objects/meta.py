@@ -25,23 +25,30 @@ class ObjectRef:
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
 
-_LENGTHS = {
-    "": {"apiVersion": 253 + 1 + 63, "kind": 63},
-    "metadata.": {"name": 253, "namespace": 63, "uid": 128, "creationTimestamp": 64},
-}
+def ref_of(body: Mapping[str, Any]) -> ObjectRef:
+    """Return the reference to a parsed object, without its UID."""
+    metadata = body["metadata"]
+    return ObjectRef(body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"])
+
+
+LONGEST_NAME = 253
+"""The most characters of a name in Kubernetes."""
+
+_LENGTHS = {"apiVersion": LONGEST_NAME + 1 + 63, "kind": 63}
+_METADATA_LENGTHS = {"name": LONGEST_NAME, "namespace": 63, "uid": 128, "creationTimestamp": 64}
 """The most characters of what names an object in Kubernetes: of an apiVersion those of a group, `/` and a
 version. Messages repeat them. The API server makes UIDs of 36 and times of 20 characters."""
 
 
 def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return the first field that names an object and is longer than Kubernetes allows, and its limit."""
-    metadata = body.get("metadata")
-    parts = {"": body, "metadata.": metadata if isinstance(metadata, Mapping) else {}}
-    for prefix, lengths in _LENGTHS.items():
-        for name, most in lengths.items():
-            value = parts[prefix].get(name)
-            if isinstance(value, str) and len(value) > most:
-                return prefix + name, most
+    for name, most in _LENGTHS.items():
+        if isinstance(value := body.get(name), str) and len(value) > most:
+            return name, most
+    if isinstance(metadata := body.get("metadata"), Mapping):
+        for name, most in _METADATA_LENGTHS.items():
+            if isinstance(value := metadata.get(name), str) and len(value) > most:
+                return f"metadata.{name}", most
     return None
 
 

@@ -59,15 +59,15 @@ def has_more_values(text: bytes, limit: int) -> bool:
     Values are counted by the characters before them, outside of strings. Of valid JSON at most two strings
     belong to a value. Ends at the limit, so that a text of strings alone takes no longer.
     """
-    if _separators(text, 0, len(text)) < limit:
+    if separators(text) < limit:
         return False
     values, end = 1, 0
     for number, string in enumerate(_STRING.finditer(text)):
-        values += _separators(text, end, string.start())
+        values += separators(text, end, string.start())
         end = string.end()
         if values > limit or number > 2 * limit:
             return True
-    return values + _separators(text, end, len(text)) > limit
+    return values + separators(text, end) > limit
 
 
 def brackets_of(text: bytes) -> bytes:
@@ -87,5 +87,6 @@ def is_deeper(brackets: bytes, levels: int) -> bool:
     return max(accumulate(array("b", brackets.translate(_TO_STEPS))), default=0) > levels
 
 
-def _separators(text: bytes, start: int, end: int) -> int:
+def separators(text: bytes, start: int = 0, end: int | None = None) -> int:
+    """Return the number of commas and opening brackets; a JSON text has at most as many values, and one."""
     return text.count(b",", start, end) + text.count(b"{", start, end) + text.count(b"[", start, end)

@@ -14,7 +14,7 @@ from muster.cluster.interface import Cluster
 from muster.cluster.snapshot import Snapshot
 from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import KubernetesObject, ref_of
 from muster.objects.pods import Namespace, Pod
 from muster.objects.scheduling import PodGroup, Workload
 from muster.policy.model import Action, Decision, NoOp
@@ -116,7 +116,7 @@ def _invalid_object(objects: Iterable[Object]) -> str:
             if view is not None:
                 view.read(body)
         except ValidationError:
-            return _name_of(body)
+            return str(ref_of(body))
     return "objects"
 
 
@@ -124,14 +124,8 @@ def _first_without_uid(objects: Iterable[Object]) -> tuple[str, str] | None:
     """Return the field and the message of the first object without a UID; each stored object has one."""
     for body in objects:
         if not body["metadata"].get("uid"):
-            return f"{_name_of(body)}: metadata.uid", "is missing"
+            return f"{ref_of(body)}: metadata.uid", "is missing"
     return None
-
-
-def _name_of(body: Object) -> str:
-    """Return an object's name for messages, as `Job team-a/sweep`."""
-    metadata = body["metadata"]
-    return str(ObjectRef(body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"]))
 
 
 def to_document(step: Step, decision: Decision) -> Document:

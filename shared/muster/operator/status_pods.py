@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from muster.cluster.errors import AnswerTooLarge
 from muster.cluster.interface import Object
 from muster.cluster.paging import without_containers
+from muster.objects.meta import LONGEST_NAME
 from muster.objects.pods import Pod
 from muster.policy.group_labels import GATE
 from muster.policy.owners import KINDS, runs_as
@@ -15,9 +16,6 @@ from muster.policy.plans.manifests import LABEL_VALUE_LIMIT
 
 MOST_PODS = 250_000
 """The most pods that are kept, at up to three kilobytes each; Kubernetes is tested with 150,000."""
-
-_LONGEST_NAME = 253
-"""The most characters of a name that Kubernetes allows."""
 
 IN_GROUP = "schedulingGroup"
 """Stands for a label where pods are found by their PodGroup."""
@@ -76,7 +74,7 @@ def outlines(bodies: Iterable[Object]) -> Iterator[PodOutline]:
                 namespace=metadata.namespace,
                 name=metadata.name,
                 created=metadata.creation_timestamp,
-                group=pod.pod_group_name[:_LONGEST_NAME],
+                group=pod.pod_group_name[:LONGEST_NAME],
                 owners=owners,
                 bound=pod.bound,
                 gated=GATE in pod.gates,

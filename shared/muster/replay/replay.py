@@ -258,6 +258,7 @@ class ReplayStack:
     activities: list[Activity] = field(default_factory=list)
     dead_letters: list[CloudEvent] = field(default_factory=list)
     overlay: Path = CLUSTER
+    _watched: dict[str, Object] = field(default_factory=dict, init=False)
 
     def __enter__(self) -> Self:
         # The server stores objects as they are, also groups whose owners have no uid or name.
@@ -268,7 +269,6 @@ class ReplayStack:
         self._load(_known_objects(self.objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
         self._broker = Broker(_wiring(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
-        self._watched: dict[str, Object] = {}
         self._watched = self._list_watched()
         return self
 
@@ -354,7 +354,7 @@ class ReplayStack:
         return lambda uid: _version(self._watched.get(uid) or before[uid])
 
     def _list_watched(self) -> dict[str, Object]:
-        """Return all objects that the sources watch, by UID; those that did not change as they were kept."""
+        """Return all objects that the sources watch, by UID; those without a change are the kept ones."""
         watched: dict[str, Object] = {}
         for resource, selector in _watched_kinds(self.overlay):
             for body in each(self._client, resource, labels=selector):

@@ -192,14 +192,18 @@ class Turns:
         with self._lock:
             if turn.begun.is_set():
                 self._stop(turn)
-            queue = self._waiting.get(turn.namespace, TurnQueue())
-            for other in queue.covered_by(turn):
-                other.covered_by = None
-                other.outcome = turn.outcome
-                if turn.outcome is not None:
-                    self._withdraw(other)
-                    other.begun.set()
+            self._share_outcome(turn)
             self._begin_next()
+
+    def _share_outcome(self, turn: Turn) -> None:
+        """Give the outcome of a turn to those that it covers; without one, let them wait for their own."""
+        queue = self._waiting.get(turn.namespace, TurnQueue())
+        for other in queue.covered_by(turn):
+            other.covered_by = None
+            other.outcome = turn.outcome
+            if turn.outcome is not None:
+                self._withdraw(other)
+                other.begun.set()
 
     def pause(self, turn: Turn, seconds: float) -> bool:
         """Let others begin if it is their turn; wait at most so many seconds; False if the turn was lost."""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from muster.objects.faults import fault
-from muster.objects.meta import ObjectRef
+from muster.objects.meta import ref_of
 from muster.objects.quantities import is_quantity
 from muster.simulator.apiserver.decoding import overflows
 from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
@@ -52,11 +52,8 @@ def first_type_fault(objects: Iterable[Mapping[str, Any]]) -> tuple[str, str] | 
     """Return place and message of the first such field; the place is `Job team-a/sweep: spec.parallelism`."""
     for body in objects:
         if found := type_fault(body):
-            metadata, (path, message) = body["metadata"], found
-            ref = ObjectRef(
-                body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"]
-            )
-            return f"{ref}: {path}", message
+            path, message = found
+            return f"{ref_of(body)}: {path}", message
     return None
 
 

@@ -335,8 +335,17 @@ def test_the_work_for_a_file_grows_with_its_jobs(tmp_path: Path) -> None:
     assert objects_looked_at(200) <= objects_looked_at(10) + 1
 
 
-@pytest.mark.parametrize("output", ["text", "json", "yaml"])
-def test_each_explanation_is_printed_as_soon_as_it_is_known(tmp_path: Path, output: str) -> None:
+@pytest.mark.parametrize(
+    ("output", "first_line"),
+    [
+        ("text", "Job team-a/llama"),
+        ("json", '"object": "Job team-a/llama"'),
+        ("yaml", "object: Job team-a/llama"),
+    ],
+)
+def test_each_explanation_is_printed_as_soon_as_it_is_known(
+    tmp_path: Path, output: str, first_line: str
+) -> None:
     """A user who waits for thousands sees the first at once."""
     first, second = a_plain_job("workload: {}"), a_plain_job("workload: {}")
     second["metadata"]["name"] = "mistral"
@@ -349,4 +358,4 @@ def test_each_explanation_is_printed_as_soon_as_it_is_known(tmp_path: Path, outp
     with patch("muster.operator.explain.subjects.explain", explained):
         result = run(written(tmp_path, first, second), "-o", output)
     assert result.exit_code == 2
-    assert_names(result.stdout, "Job", "team-a", "llama")
+    assert_names(result.stdout, first_line)

@@ -21,8 +21,11 @@ class Costly:
 
     def __init__(self, seconds: float, events: int = 1) -> None:
         self._cpu = 0.0
-        clocks = [lambda: self._cpu] * 3  # it computes all the time
-        self.turns = Turns(4, 155, *clocks)
+
+        def clock() -> float:
+            return self._cpu  # the process computes all the time
+
+        self.turns = Turns(4, 155, clock, cpu_clock=clock, process_clock=clock)
         for number in range(10 * events):
             with self.turns.turn(f"dense-{number % 10}", 0):
                 self._cpu += seconds
@@ -45,7 +48,7 @@ def test_one_event_of_costly_namespaces_is_in_work() -> None:
 def test_costly_events_that_wait_for_answers_are_in_work_together() -> None:
     """Events of 500 pods and calls of 100 ms: one at a time, those of eleven namespaces take ten seconds."""
     now, cpu = 0.0, 0.0
-    turns = Turns(12, 115, lambda: now, lambda: cpu, lambda: cpu)
+    turns = Turns(12, 115, lambda: now, cpu_clock=lambda: cpu, process_clock=lambda: cpu)
     for number in range(10):
         with turns.turn(f"dense-{number}", 0):
             cpu += 0.2
@@ -154,10 +157,11 @@ class LargeGangs(Simulation):
 
 
 @pytest.mark.parametrize(
-    ("begin", "rate", "every", "events"), [(0, 12, 5, 11), (0, 100, 5, 11), (30, 40, 2, 29)]
+    ("begin", "rate", "every", "events", "longest"),
+    [(0, 12, 5, 11, 2), (0, 100, 5, 11, 2), (30, 40, 2, 29, 5)],
 )
 def test_of_costly_namespaces_the_one_with_fewer_events_waits_less(
-    begin: float, rate: int, every: int, events: int
+    begin: float, rate: int, every: int, events: int, longest: int
 ) -> None:
     """Ten have more events than one worker handles; in the order in which events came, its would be last.
 
@@ -165,4 +169,4 @@ def test_of_costly_namespaces_the_one_with_fewer_events_waits_less(
     """
     waits = LargeGangs(begin, rate, every).run(60)
     assert len(waits) == events
-    assert max(waits) <= 5
+    assert max(waits) <= longest

@@ -9,6 +9,8 @@ from urllib.parse import urljoin
 
 import urllib3
 
+from muster.cluster.answers import parts_of
+
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 KEEPING_THE_METHOD = frozenset({307, 308})
 MAX_REQUESTS = 10
@@ -93,10 +95,7 @@ class HttpTarget:
                 redirect=False,
                 preload_content=False,
             )
-            # Read to the end, it frees the connection; `read` takes 140 bytes for each chunk.
-            content = bytearray()
-            while len(content) <= MOST_ANSWER_BYTES and (part := response.read1(MOST_ANSWER_BYTES)):
-                content += part
+            content = b"".join(parts_of(response, MOST_ANSWER_BYTES + 1))  # to the end: frees the connection
         except urllib3.exceptions.HTTPError as error:
             # NewConnectionError (connection refused) inherits from ConnectTimeoutError, but is no timeout.
             timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
@@ -107,7 +106,7 @@ class HttpTarget:
         if len(content) > MOST_ANSWER_BYTES:
             response.close()
             raise NoAnswerError(f"{url}: the answer has more than {MOST_ANSWER_BYTES} bytes")
-        return Answer(response.status, response.headers, bytes(content))
+        return Answer(response.status, response.headers, content)
 
     def close(self) -> None:
         """Close idle connections."""

@@ -196,13 +196,14 @@ class _Stream:
             started = monotonic()
             try:
                 self._watch()
-            except Expired:
-                self._source.interrupted[self.kind.resource.plural] += 1
-                _log.warning("the watch of %s fell behind: changes are lost", self.kind.resource.plural)
-                self._read_version()
             except ClusterError as error:
-                self._source.interrupted[self.kind.resource.plural] += 1
-                _log.warning("watch of %s: %s", self.kind.resource.plural, error)
+                plural = self.kind.resource.plural
+                self._source.interrupted[plural] += 1
+                if isinstance(error, Expired):
+                    _log.warning("the watch of %s fell behind: changes are lost", plural)
+                    self._read_version()
+                else:
+                    _log.warning("watch of %s: %s", plural, error)
             if monotonic() - started < RETRY_SECONDS:
                 self._stopping.wait(RETRY_SECONDS)
 
