@@ -10,7 +10,7 @@ import urllib3
 from muster.cluster import errors
 from muster.cluster.answer_json import parsed
 from muster.cluster.interface import Object
-from muster.objects.meta import overlong_field
+from muster.objects.meta import overlong_metadata
 from muster.objects.text import has_more_values
 
 
@@ -82,9 +82,10 @@ def items_of(path: str, answer: Object) -> tuple[list[Object], Object]:
     items = answer.get("items") or []
     if not isinstance(items, list) or "resourceVersion" not in metadata:
         raise errors.Unavailable(f"{path}: the answer is no list of Kubernetes objects")
-    if not all(isinstance(with_metadata(path, item)["metadata"].get("name"), str) for item in items):
+    named = [with_metadata(path, item)["metadata"] for item in items]
+    if not all(isinstance(one.get("name"), str) for one in named):
         raise errors.Unavailable(f"{path}: an object of the list has no name")
-    if any(map(overlong_field, items)):
+    if any(map(overlong_metadata, named)):
         raise errors.Unavailable(f"{path}: an object of the list has a longer name than Kubernetes allows")
     return items, metadata
 

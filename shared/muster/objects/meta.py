@@ -34,21 +34,27 @@ def ref_of(body: Mapping[str, Any]) -> ObjectRef:
 LONGEST_NAME = 253
 """The most characters of a name in Kubernetes."""
 
-_LENGTHS = {"apiVersion": LONGEST_NAME + 1 + 63, "kind": 63}
-_METADATA_LENGTHS = {"name": LONGEST_NAME, "namespace": 63, "uid": 128, "creationTimestamp": 64}
+_LENGTHS = (("apiVersion", LONGEST_NAME + 1 + 63), ("kind", 63))
+_METADATA_LENGTHS = (("name", LONGEST_NAME), ("namespace", 63), ("uid", 128), ("creationTimestamp", 64))
 """The most characters of what names an object in Kubernetes: of an apiVersion those of a group, `/` and a
 version. Messages repeat them. The API server makes UIDs of 36 and times of 20 characters."""
 
 
 def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return the first field that names an object and is longer than Kubernetes allows, and its limit."""
-    for name, most in _LENGTHS.items():
+    for name, most in _LENGTHS:
         if isinstance(value := body.get(name), str) and len(value) > most:
             return name, most
-    if isinstance(metadata := body.get("metadata"), Mapping):
-        for name, most in _METADATA_LENGTHS.items():
-            if isinstance(value := metadata.get(name), str) and len(value) > most:
-                return f"metadata.{name}", most
+    metadata = body.get("metadata")
+    found = overlong_metadata(metadata) if isinstance(metadata, Mapping) else None
+    return found and (f"metadata.{found[0]}", found[1])
+
+
+def overlong_metadata(metadata: Mapping[str, Any]) -> tuple[str, int] | None:
+    """Return the first field of metadata that is longer than Kubernetes allows, and its limit."""
+    for name, most in _METADATA_LENGTHS:
+        if isinstance(value := metadata.get(name), str) and len(value) > most:
+            return name, most
     return None
 
 
