@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,11 +63,12 @@ def _of_files(
     paths: Sequence[Path], namespace: str, options: KubeconfigOptions
 ) -> Iterator[Explanation | Facts]:
     if not options.given:
-        yield from _as_applied(paths, None, namespace or DEFAULT_NAMESPACE)
+        with step_shown("explaining") as show:
+            yield from _cleared(_as_applied(paths, None, namespace or DEFAULT_NAMESPACE, show), show)
         return
     with connected(options, "explain") as cluster, step_shown("reading") as show:
         below = LightLists(cluster.client, reading=show)
-        yield from _cleared(_as_applied(paths, below, namespace or cluster.namespace), show)
+        yield from _cleared(_as_applied(paths, below, namespace or cluster.namespace, show), show)
 
 
 def _cleared(
@@ -81,12 +81,12 @@ def _cleared(
 
 
 def _as_applied(
-    paths: Sequence[Path], below: Cluster | None, namespace: str
+    paths: Sequence[Path], below: Cluster | None, namespace: str, show: Callable[[str], None]
 ) -> Iterator[Explanation | Facts]:
-    with step_shown("reading") as show:
-        objects = first(read_snapshots(paths, reading=show)).objects
-    reads = below is not None  # what is read of a cluster is shown in the place of the bars
-    with progress(len(objects), "objects", hidden=reads) as advance:
+    with step_shown("reading") as show_reading:
+        objects = first(read_snapshots(paths, reading=show_reading)).objects
+    # What is read of a cluster is shown in the place of the bar.
+    with progress(len(objects), "objects", hidden=below is not None) as advance:
         assumed = assume_cluster(objects, below, namespace, advance)
     if not (assumed.owners or assumed.others or assumed.faults):
         files = ", ".join(map(str, paths))
@@ -94,10 +94,7 @@ def _as_applied(
     for note in assumed.notes:
         echo_line(f"muster: {note}", err=True)
     yield from facts_of_files(assumed, below)
-    with progress(len(assumed.owners), "jobs", hidden=reads or sys.stdout.isatty()) as advance:
-        for explanation in explain_owners(assumed, below, _now()):
-            yield explanation
-            advance()
+    yield from explain_owners(assumed, below, _now(), show)
     for _, fault in assumed.faults:
         echo_line(f"muster: {fault}", err=True)
     if assumed.faults:

@@ -62,39 +62,51 @@ def echo_items(items: Iterable[Any], output: str) -> None:
         echo("")
 
 
-def echo_documents(documents: Iterable[Any], output: str) -> int:
+def echo_documents(documents: Iterable[Mapping[str, Any]], output: str) -> int:
     """Print each as it comes, as YAML documents or as one JSON list; return their number.
 
-    If there is none, nothing is printed.
+    If there is none, nothing is printed. The items of lists are printed one by one, as by `echo_sections`.
     """
     number = 0
-    if output == "json":
-        number = _echo_list(documents, output)
-        echo("", nl=bool(number))
-        return number
     for number, document in enumerate(documents, start=1):
-        if number > 1:
-            echo("---")
-        echo_data(document, output)
+        if output == "json":
+            echo(f"{',' if number > 1 else '['}\n  ", nl=False)
+            _echo_sections(document, output, "  ")
+        else:
+            if number > 1:
+                echo("---")
+            _echo_sections(document, output)
+    if number and output == "json":
+        echo("\n]")
     return number
 
 
 def echo_sections(sections: Mapping[str, Any], output: str) -> None:
     """Print a mapping as `echo_data` does, but the items of its lists one by one."""
+    _echo_sections(sections, output)
+    if output == "json":
+        echo("")
+
+
+def _echo_sections(sections: Mapping[str, Any], output: str, margin: str = "") -> None:
+    """Print a mapping; of JSON each line but the first after a margin, without the last line break."""
+    if not sections:
+        echo("{}", nl=output == "yaml")
+        return
     for number, (key, value) in enumerate(sections.items()):
         has_items = isinstance(value, list) and bool(value)
         if output == "json":
-            echo(f"{',' if number else '{'}\n  {json.dumps(key)}: ", nl=False)
+            echo(f"{',' if number else '{'}\n{margin}  {json.dumps(key)}: ", nl=False)
         elif has_items:
             echo(f"{key}:")
         if has_items:
-            _echo_list(value, output, "  ")
+            _echo_list(value, output, f"{margin}  ")
         elif output == "json":
-            echo(indent(json.dumps(value, indent=2), "  ").lstrip(), nl=False)
+            echo(indent(json.dumps(value, indent=2), f"{margin}  ").lstrip(), nl=False)
         else:
             echo_data({key: value}, output)
     if output == "json":
-        echo("\n}")
+        echo(f"\n{margin}}}", nl=False)
 
 
 def _echo_list(items: Iterable[Any], output: str, margin: str = "") -> int:

@@ -139,9 +139,15 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
         if not LABEL_VALUE.fullmatch(controller.name):
             return ()  # an ownerReference may have any text as name
         labels = f"{runs_as(kind).pod_label}={controller.name}"
+    # A view of each of thousands of pods, for each of hundreds of groups, would take minutes.
     listed = cluster.list(PODS, namespace, labels=labels, as_of=CACHED)
-    pods = (Pod.read(body) for body in listed)
-    return tuple(pod for pod in pods if pod.pod_group_name == group.metadata.name)
+    return tuple(Pod.read(body) for body in listed if _pod_group_name(body) == group.metadata.name)
+
+
+def _pod_group_name(pod: Object) -> str:
+    scheduling_group = pod["spec"].get("schedulingGroup") or {}
+    name: str = scheduling_group.get("podGroupName", "")
+    return name
 
 
 def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:

@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Objects
@@ -112,18 +113,23 @@ def selected(body: Object, labels: str = "", fields: str = "") -> bool:
 
 
 def _matches(selector: str, values: Mapping[str, str], absent: str | None) -> bool:
+    return all(
+        (key in values if wanted is None else values.get(key, absent) == wanted) is not negated
+        for key, wanted, negated in _requirements(selector)
+    )
+
+
+@lru_cache(maxsize=64)
+def _requirements(selector: str) -> tuple[tuple[str, str | None, bool], ...]:
+    """Return key, value and negation of each requirement; the value is None if any will do."""
+    requirements = []
     for requirement in filter(None, selector.split(",")):
         match = _REQUIREMENT.fullmatch(requirement)
         if match is None:
             raise ValueError(f"selector {requirement!r} is not supported")
-        key, operator = match["key"], match["operator"]
-        if operator is None:
-            matches = (key in values) != bool(match["absent"])
-        else:
-            matches = (values.get(key, absent) == match["value"]) != operator.startswith("!")
-        if not matches:
-            return False
-    return True
+        negated = bool(match["absent"]) or (match["operator"] or "").startswith("!")
+        requirements.append((match["key"], match["value"], negated))
+    return tuple(requirements)
 
 
 def _flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from muster.objects.memory import LIST, MAPPING, SCALAR, DataLimit, memory_of, memory_of_key, memory_of_string
+from muster.objects.open_data import OpenData
 
 try:
     from yaml import CSafeDumper as SafeDumper
@@ -30,6 +31,13 @@ __all__ = ["SafeDumper", "SafeLoader", "load", "load_all"]
 
 class SafeLoader(_BaseLoader):
     """A safe loader of what JSON can hold, with timestamps as strings, as the API server sends them."""
+
+    def resolve(self, kind: type[yaml.Node], value: str, implicit: tuple[bool, bool]) -> str:
+        """Return the tag of a node; of a text of more than NUMBER_LENGTH without quotes that of strings."""
+        if kind is yaml.ScalarNode and implicit[0] and len(value) > NUMBER_LENGTH:
+            return "tag:yaml.org,2002:str"
+        tag: str = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        return tag
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
         """Return a number of JSON.
@@ -94,7 +102,7 @@ _NODE = 800
 """Bytes of a key or value of such a text while PyYAML makes data of it; so much is left of the limit."""
 NUMBER_LENGTH = 400
 """The most characters of a number: a float of JSON may have 309 digits before its point. A number of base 60,
-such as `1:30`, takes quadratic time."""
+such as `1:30`, takes quadratic time, and the pattern that recognizes one 60 bytes for each character."""
 MOST_MERGES = 100
 """The most merges (`<<`) of one mapping: PyYAML removes each from a list, which takes quadratic time."""
 _WRITTEN = 8
@@ -118,63 +126,13 @@ _SCALARS = SafeLoader("")
 
 
 @lru_cache(maxsize=10_000)
-def _kind_of(text: str) -> str:
-    """Return the type of a plain scalar in YAML 1.1: `str`, `int` and so on."""
-    tag: str = _SCALARS.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    return tag.rpartition(":")[2]
+def _kind_of(begin: str) -> str:
+    """Return the type of a plain scalar in YAML 1.1: `str`, `int` and so on.
 
-
-class OpenData:
-    """Data that are built from the events of a parser, one document after another, without recursion.
-
-    Attributes:
-        documents: the data of the documents so far.
+    Args:
+        begin: its first NUMBER_LENGTH + 1 characters.
     """
-
-    def __init__(self) -> None:
-        self.documents: list[Any] = []
-        self._open: list[Any] = [self.documents]
-        self._keys: list[str | None] = [None]
-        """For each open mapping the key whose value comes next, else None."""
-
-    @property
-    def depth(self) -> int:
-        """The number of mappings and lists that are open."""
-        return len(self._open) - 1
-
-    @property
-    def innermost(self) -> Any:
-        """The mapping or list that was opened last, or the list of documents."""
-        return self._open[-1]
-
-    @property
-    def key_is_next(self) -> bool:
-        """Whether a key of a mapping comes next."""
-        return isinstance(self._open[-1], dict) and self._keys[-1] is None
-
-    def key(self, key: str) -> None:
-        """Take the key of the value that comes next."""
-        self._keys[-1] = key
-
-    def put(self, value: Any) -> None:
-        """Take a value."""
-        container, key = self._open[-1], self._keys[-1]
-        if isinstance(container, dict):
-            container[key] = value
-            self._keys[-1] = None
-        else:
-            container.append(value)
-
-    def start(self, container: dict[str, Any] | list[Any]) -> None:
-        """Take an empty mapping or list, whose entries come next."""
-        self.put(container)
-        self._open.append(container)
-        self._keys.append(None)
-
-    def end(self) -> None:
-        """End the mapping or list that was opened last."""
-        self._open.pop()
-        self._keys.pop()
+    return _SCALARS.resolve(yaml.ScalarNode, begin, (True, False)).rpartition(":")[2]
 
 
 class _PlainData:
@@ -214,7 +172,7 @@ class _PlainData:
         self.data.start(container)
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
-        kind = _kind_of(event.value) if event.implicit[0] else "str"
+        kind = _kind_of(event.value[: NUMBER_LENGTH + 1]) if event.implicit[0] else "str"
         is_key = self.data.key_is_next
         if kind not in {"str", "null", "bool", "int", "float"} or (is_key and kind != "str"):
             raise _NotPlainError
@@ -323,7 +281,9 @@ def _is_null(event: yaml.NodeEvent) -> bool:
     """Whether a node is an empty document, or `null`."""
     if not isinstance(event, yaml.ScalarEvent):
         return False
-    return event.tag == "tag:yaml.org,2002:null" or (event.implicit[0] and _kind_of(event.value) == "null")
+    return event.tag == "tag:yaml.org,2002:null" or (
+        event.implicit[0] and _kind_of(event.value[: NUMBER_LENGTH + 1]) == "null"
+    )
 
 
 def _decoded(text: str | bytes) -> str:

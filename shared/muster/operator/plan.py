@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 import yaml
@@ -160,7 +160,16 @@ def _action(action: Action) -> Document:
     if action.subresource:
         document["subresource"] = action.subresource
     if action.operations:
-        document["body"] = json.loads(json.dumps(action.operations))
+        document["body"] = _plain(action.operations)
     if action.body is not None:
-        document["body"] = json.loads(json.dumps(action.body))
+        document["body"] = _plain(action.body)
     return document
+
+
+def _plain(value: Any) -> Any:
+    """Return data as JSON has them; their texts are not copied, as hundreds of groups may share one."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
+    return str(value) if isinstance(value, StrEnum) else value

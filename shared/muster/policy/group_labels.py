@@ -64,7 +64,7 @@ EVICTION_RESPONDERS = "evictionResponders"
 _OTHER_SCHEDULERS = ("kai-scheduler", "volcano")
 _COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 _VOLCANO = "scheduling.k8s.io/group-name"
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(?:[.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*+")
 _UID_HEAD = re.compile(r"[0-9a-f]{8}")
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SIZE = re.compile(r"[1-9][0-9]{0,5}")
@@ -244,8 +244,11 @@ def of_system_priority(priority_class_name: str) -> bool:
 
 
 def is_musters(labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels was made by Muster."""
-    return labels.get(MANAGED_BY) == MUSTER
+    """Whether an object with these labels was made by Muster.
+
+    The account policies in eventing/security let steps change only objects that have both labels.
+    """
+    return labels.get(MANAGED_BY) == MUSTER and OWNER_UID in labels
 
 
 def belongs_to(labels: Mapping[str, str], owner_uid: str) -> bool:

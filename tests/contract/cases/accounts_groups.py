@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from muster.policy.group_labels import is_musters
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.accounts import (
     OUR_GROUP,
@@ -100,6 +101,20 @@ def every_version_is_guarded(api: Conversation, ns: str) -> None:
     api.must("POST", groups(ns, "workloads"), theirs)
     older = groups(ns, "workloads", "theirs", version="v1alpha3")
     assert refused(function.request("DELETE", older), "create-workload")
+
+
+@case()
+def half_labelled_objects_stay(api: Conversation, ns: str) -> None:
+    """create-workload may delete what the planner takes for Muster's, and nothing with one of its labels."""
+    theirs = workload("theirs")
+    function = account(api, "create-workload", "POST", groups(ns, "workloads"), theirs)
+    labels = musters(workload("ours"), _owner(api, ns))["metadata"]["labels"]
+    for names in ([], *([name] for name in labels), labels):
+        theirs["metadata"]["labels"] = {name: labels[name] for name in names}
+        api.must("POST", groups(ns, "workloads"), theirs)
+        deletion = function.request("DELETE", groups(ns, "workloads", "theirs"))
+        assert refused(deletion, "create-workload") != is_musters(theirs["metadata"]["labels"]), names
+        api.request("DELETE", groups(ns, "workloads", "theirs"))
 
 
 @case()

@@ -129,7 +129,7 @@ def test_a_group_whose_owner_lacks_a_field_is_reported(
             "name": "kept",
             "namespace": "team",
             "uid": "0f6a3c1e-0000-4000-8000-000000000002",
-            "labels": {"app.kubernetes.io/managed-by": "muster"},
+            "labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": UID},
             "ownerReferences": [{name: value for name, value in owner.items() if name != field}],
         },
         "spec": {},

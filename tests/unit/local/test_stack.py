@@ -24,7 +24,7 @@ def _take(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Ans
 
 def test_a_full_queue_is_an_answer_to_the_source() -> None:
     """The source tries again for a while, then goes on with what comes after."""
-    broker = Broker(WIRING, {"one": _take}, workers=0, capacity=1)
+    broker = Broker(WIRING, {"one": _take}, workers=1, capacity=1)
     sink = stack._publish_to(broker)
     assert [sink(SWEEP.headers(), SWEEP.data) for _ in range(2)] == [202, 503]
 

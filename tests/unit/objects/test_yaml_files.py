@@ -146,10 +146,21 @@ def test_no_character_stands_for_more_than_two_values(monkeypatch: pytest.Monkey
         "0b" + "1" * 400,
     ],
 )
-def test_long_numbers_are_refused_before_they_are_made(text: str) -> None:
-    """A number of base 60 takes quadratic time."""
-    with pytest.raises(yaml.YAMLError, match="characters, at most 400 are read"):
-        yaml_files.load(f"a: {text}")
+def test_long_numbers_are_never_made(text: str) -> None:
+    """A number of base 60 takes quadratic time; without a tag the text is a string."""
+    for load in (yaml_files.load, lambda stream: yaml_files.load_all(stream)[0]):
+        assert load(f"a: {text}") == {"a": text}
+        with pytest.raises(yaml.YAMLError, match="characters, at most 400 are read"):
+            load(f"a: !!int {text}")
+
+
+@pytest.mark.parametrize("text", ["1:" * 200_000 + "1", "1" * 400_000])
+def test_patterns_of_numbers_never_see_a_long_text(text: str) -> None:
+    """They take 60 bytes for each character of the first one: 2 GiB for a file of 32 MiB."""
+    tracemalloc.start()
+    assert yaml_files.load_all(f"a: {text}") == [{"a": text}]
+    assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
+    tracemalloc.stop()
 
 
 def test_numbers_of_usual_length_are_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -90,3 +91,14 @@ def test_a_pod_of_a_uid_that_is_not_hexadecimal_has_no_stamp() -> None:
     labels = {group_labels.GROUP: "main", group_labels.JOB_NAME: "llama"}
     assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "33333333"}) == "llama-main-33333333"
     assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "my-own-uid-1"}) == ""
+
+
+@pytest.mark.parametrize(("end", "name"), [("a", "a." * 200_000 + "a-main-33333333"), ("-", "")])
+def test_a_long_name_takes_no_memory(end: str, name: str) -> None:
+    """A pattern that keeps each part of `a.a.a...` takes 100 bytes for each of them."""
+    owner = "a." * 200_000 + end
+    tracemalloc.start()
+    labels = {group_labels.GROUP: "main", group_labels.JOB_NAME: owner, group_labels.JOB_UID: "33333333"}
+    assert group_labels.stamped_name(labels) == name
+    assert tracemalloc.get_traced_memory()[1] < 4 * len(owner)
+    tracemalloc.stop()

@@ -28,6 +28,7 @@ from tests.support.builders import (
     an_object,
     annotated,
     being_deleted,
+    labelled,
     named,
     observed,
     of_uid,
@@ -348,6 +349,14 @@ class TestWorkloadOfTheUsersOwn:
     def test_it_may_have_more_templates(self) -> None:
         """A template without pods has no effect."""
         assert _resolved(observed(others=[a_users_workload(a_gang("main", 2), a_basic("x"))])).failure is None
+
+    @pytest.mark.parametrize("label", [group_labels.MANAGED_BY, group_labels.OWNER_UID])
+    def test_one_label_of_musters_does_not_make_it_musters(self, label: str) -> None:
+        """The API server would refuse its deletion, and the gang keep its gates for good."""
+        labels = {label: group_labels.owner_labels(ref(a_job()))[label]}
+        own = a_users_workload()
+        labelled(labels)(own)
+        assert _resolved(observed(workload=own)).own is not None
 
     def test_musters_own_is_not_the_users(self) -> None:
         """Muster's labels distinguish them."""

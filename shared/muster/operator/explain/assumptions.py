@@ -43,6 +43,10 @@ class UnknownRuntimeError(BadFileError):
     """A TrainJob names a runtime that is not known."""
 
 
+_RuntimeKey = tuple[str, str, str]
+"""Kind, namespace ("" for a ClusterTrainingRuntime) and name."""
+
+
 @dataclass
 class AssumedObjects:
     """The objects of a file as they would be in a cluster.
@@ -105,6 +109,11 @@ def assume_cluster(
 def _without_nulls(body: Object) -> Object:
     """Return an object without the fields of its spec that are null, which count as unset."""
     return {**body, "spec": _set_fields(body["spec"])} if isinstance(body.get("spec"), dict) else body
+
+
+def _runtime_key(runtime: Object) -> _RuntimeKey:
+    metadata = runtime["metadata"]
+    return runtime["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def _set_fields(value: Any) -> Any:
@@ -192,10 +201,11 @@ class _Assumer:
             namespaces[name] = self._assumed_namespace(name, assumed.notes)
             assumed.objects.append(namespaces[name])
         jobsets = {body["metadata"]["name"] for body in assumed.objects if body["kind"] == "JobSet"}
+        runtimes = {_runtime_key(body): body for body in assumed.objects if body["kind"] in RUNTIMES}
         for owner in list(assumed.owners):
             try:
                 if owner["kind"] == "TrainJob" and owner["metadata"]["name"] not in jobsets:
-                    assumed.objects += self._made_by_trainer(owner, assumed.objects, assumed.notes)
+                    assumed.objects += self._made_by_trainer(owner, runtimes, assumed.notes)
                 if owner["kind"] == "Job":
                     _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])
             except BadFileError as error:
@@ -224,15 +234,18 @@ class _Assumer:
         metadata = {"name": name, "uid": UID, "labels": {NAMESPACE_SWITCH: "enabled"}}
         return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
-    def _made_by_trainer(self, trainjob: Object, objects: Objects, notes: list[str]) -> Objects:
-        """Return the JobSet of a TrainJob, and its runtime if the file has none."""
+    def _made_by_trainer(
+        self, trainjob: Object, runtimes: dict[_RuntimeKey, Object], notes: list[str]
+    ) -> Objects:
+        """Return the JobSet of a TrainJob, and its runtime if `runtimes` had none, which gets it."""
         metadata, ref = trainjob["metadata"], trainjob["spec"]["runtimeRef"]
         kind, name = ref.get("kind", RUNTIMES[0]), ref["name"]
-        runtimes = [body for body in objects if body["kind"] == kind and body["metadata"]["name"] == name]
+        key = (kind, metadata["namespace"] if kind == RUNTIMES[1] else "", name)
         added: Objects = []
-        if not runtimes:
-            runtimes = added = [self._runtime(trainjob, kind, name, notes)]
-        runtime = typed_runtime(_marked(runtimes[0], notes))
+        if key not in runtimes:
+            runtimes[key] = self._runtime(trainjob, kind, name, notes)
+            added = [runtimes[key]]
+        runtime = typed_runtime(_marked(runtimes[key], notes))
         try:
             jobset = build_jobset(trainjob, copy.deepcopy(runtime["spec"]))
         except UnknownNumNodes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from pydantic import ValidationError
@@ -64,15 +64,27 @@ def explain_live(cluster: Cluster, body: Object, now: datetime) -> Iterator[Fact
             yield explain(cluster, live.owner.ref, now)
 
 
-def explain_owners(assumed: AssumedObjects, below: Cluster | None, now: datetime) -> Iterator[Explanation]:
+def explain_owners(
+    assumed: AssumedObjects,
+    below: Cluster | None,
+    now: datetime,
+    explaining: Callable[[str], object] = lambda _owner: None,
+) -> Iterator[Explanation]:
     """Yield the explanation of each owner in files.
+
+    Args:
+        assumed: the objects of the files.
+        below: the cluster to which they would be applied; None for none.
+        now: the time in conditions and Events.
+        explaining: called with the owner, `7 of 90: Job team-a/sweep`, before it is looked at.
 
     Raises:
         BadFileError: a field of an object has the wrong type.
     """
     cluster = DryRunCluster(assumed.objects, below)
-    for owner in assumed.owners:
+    for number, owner in enumerate(assumed.owners, start=1):
         ref = _ref_of(owner)
+        explaining(f"{number} of {len(assumed.owners)}: {ref}")
         try:
             yield explain(cluster, ref, now)
         except ValidationError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,61 +85,82 @@ def label_faults(body: Mapping[str, Any]) -> Iterator[tuple[Severity, str, str]]
             values = metadata.get(field)
             for name, value in values.items() if isinstance(values, Mapping) else ():
                 if str(name).startswith(_PREFIX):
-                    yield from _check(
-                        f"{path}.{field}".removeprefix("."), place, field, str(name), str(value)
-                    )
+                    for severity, reason, message in _check(place, field, str(name), str(value)):
+                        at = f"{path}.{field}: {cut_to(str(name), KEY_LENGTH)}"
+                        yield severity, reason, f"{at}: {message}"
 
 
-def _check(path: str, place: str, field: str, name: str, value: str) -> Iterator[tuple[Severity, str, str]]:
+def _check(place: str, field: str, name: str, value: str) -> Iterator[tuple[Severity, str, str]]:
     rule = _RULES.get(name)
-    at = f"{path}: {name}"
     if rule is None:
-        near = difflib.get_close_matches(name, _RULES, n=1)
+        near = difflib.get_close_matches(name[:KEY_LENGTH], _RULES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        yield Severity.WARNING, "UnknownLabel", f"{at}: Muster does not know it{hint}"
+        yield Severity.WARNING, "UnknownLabel", f"Muster does not know it{hint}"
     elif rule.field != field:
-        yield Severity.WARNING, "MisplacedLabel", f"{at}: has no effect: it is read from {rule.field}"
+        yield Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {rule.field}"
     elif rule.place != place:
         where = {"pod": "a pod template", "Namespace": "a Namespace", "owner": "a job or runtime"}[rule.place]
-        yield Severity.WARNING, "MisplacedLabel", f"{at}: has no effect: it is read from {where}"
+        yield Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {where}"
     elif not rule.valid(value):
-        yield Severity.ERROR, "InvalidLabel", f"{at}: {value!r} has no effect: must be {rule.values}"
+        yield Severity.ERROR, "InvalidLabel", f"{value!r} has no effect: must be {rule.values}"
 
 
-def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """The path of a field; its text is made for a fault only: objects have millions of fields."""
+
+    part: str | int
+    above: _Path | None = None
+
+    def __str__(self) -> str:
+        if self.above is None:
+            return str(self.part)
+        if isinstance(self.part, int):
+            return f"{self.above}[{self.part}]"
+        return f"{self.above}.{cut_to(self.part, KEY_LENGTH)}"
+
+
+def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[_Path, str, Mapping[str, Any]]]:
     """Yield path, place and content of the metadata of an object and of all templates in it."""
     kind = body.get("kind")
     place = {"Pod": "pod", "Namespace": "Namespace"}.get(str(kind), "owner")
-    metadata = body.get("metadata")
-    # To a Job without labels the API server copies those of its pod template (SetDefaults_Job,
-    # pkg/apis/batch/v1/defaults.go, Kubernetes v1.37.1).
-    templates = [*_templates(body.get("spec"), "spec")]
+    metadata, spec = body.get("metadata"), _Path("spec")
     if isinstance(metadata, Mapping):
-        yield "metadata", place, _without_copies(metadata, templates) if kind == "Job" else metadata
-    yield from templates
+        own = metadata
+        if kind == "Job":
+            own = _without_copies(metadata, (labels for _, _, labels in _templates(body.get("spec"), spec)))
+        yield _Path("metadata"), place, own
+    yield from _templates(body.get("spec"), spec)
 
 
-def _without_copies(
-    metadata: Mapping[str, Any], templates: list[tuple[str, str, Mapping[str, Any]]]
-) -> Mapping[str, Any]:
-    """Return the metadata of a Job without the labels that its pod template has too."""
+def _without_copies(metadata: Mapping[str, Any], templates: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the metadata of a Job without the labels that its pod template has too.
+
+    To a Job without labels the API server copies those of its pod template (SetDefaults_Job,
+    pkg/apis/batch/v1/defaults.go, Kubernetes v1.37.1).
+    """
     labels = metadata.get("labels")
     if not isinstance(labels, Mapping):
         return metadata
-    of_templates = [of for _, _, template in templates if isinstance(of := template.get("labels"), Mapping)]
-    own = {name: value for name, value in labels.items() if all(of.get(name) != value for of in of_templates)}
+    own = dict(labels)
+    for template in templates:
+        copies = template.get("labels")
+        for name, value in copies.items() if isinstance(copies, Mapping) else ():
+            if own.get(name) == value:
+                own.pop(name, None)
     return {**metadata, "labels": own}
 
 
-def _templates(at: Any, path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _templates(at: Any, path: _Path) -> Iterator[tuple[_Path, str, Mapping[str, Any]]]:
     if isinstance(at, list):
         for number, entry in enumerate(at):
-            yield from _templates(entry, f"{path}[{number}]")
+            if isinstance(entry, list | Mapping):
+                yield from _templates(entry, _Path(number, path))
     elif isinstance(at, Mapping):
         metadata, spec = at.get("metadata"), at.get("spec")
         if isinstance(metadata, Mapping):
             is_pod = isinstance(spec, Mapping) and "containers" in spec
-            yield f"{path}.metadata", "pod" if is_pod else "owner", metadata
+            yield _Path("metadata", path), "pod" if is_pod else "owner", metadata
         for key, value in at.items():
-            if key != "metadata":
-                yield from _templates(value, f"{path}.{cut_to(str(key), KEY_LENGTH)}")
+            if key != "metadata" and isinstance(value, list | Mapping):
+                yield from _templates(value, _Path(str(key), path))

@@ -10,14 +10,21 @@ from muster.objects.resources import JOBS
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupLabels
 from muster.policy.model import NoOp
-from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec, OwnerStatus, PodSet, priority_of
+from muster.policy.owners.kind import (
+    NAME_LENGTH,
+    OwnerKind,
+    OwnerObject,
+    OwnerSpec,
+    OwnerStatus,
+    PodSet,
+    priority_of,
+)
 from muster.policy.reasons import Reason
 
 CONTROLLER = "kubernetes.io/job-controller"
 CONDITION_PREFIX = "muster.dev/"
 """Condition types of a Job are shared with every other controller, so Muster's carry a prefix."""
 
-_NAME_LIMIT = 253
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619
 _SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -171,7 +178,7 @@ def job_workload_name(job: ObjectRef) -> str:
     name, cut to leave room, and the safely encoded FNV-1a hash of `(types.UID)` followed by the UID.
     """
     hashed = _safe_encode(str(fnv1a_32(f"(types.UID){job.uid}".encode())))
-    return f"{job.name[: _NAME_LIMIT - len(hashed) - 1]}-{hashed}"
+    return f"{job.name[: NAME_LENGTH - len(hashed) - 1]}-{hashed}"
 
 
 def fnv1a_32(data: bytes) -> int:

@@ -23,6 +23,8 @@ from muster.policy.reasons import Reason
 
 _DEFAULT = "PreemptLowerPriority"
 NEVER = "Never"
+NAME_LENGTH = 253
+"""The most characters of the name of an object (RFC 1123)."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +59,14 @@ class Priority:
 def priority_of(name: str, classes: Collection[PriorityClass]) -> Priority:
     """Return the priority of pods whose template has that priorityClassName.
 
+    A name that no class can have counts as "": a JobSet may have one of a megabyte, which each of its groups
+    would repeat, while the API server refuses its Jobs.
+
     Args:
         name: the priorityClassName; "" takes the cluster's default class, without which pods have priority 0.
         classes: the PriorityClasses of the cluster; empty if they were not read.
     """
+    name = name if len(name) <= NAME_LENGTH else ""
     ranks = {entry.metadata.name: (entry.value, entry.preemption_policy) for entry in classes}
     if ranks and not name:
         defaults = [ranks[entry.metadata.name] for entry in classes if entry.global_default]

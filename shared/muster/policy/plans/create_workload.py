@@ -176,7 +176,7 @@ def _create_workload(resolved: ResolvedOwner, name: str) -> Action:
     """
     root = resolved.root
     pod_sets = (pod_set for leaf in resolved.leaves() for pod_set in leaf.pod_sets)
-    classes = {pod_set.template.spec.priority_class_name for pod_set in pod_sets}
+    classes = {pod_set.priority.name for pod_set in pod_sets}
     shared_class = classes.pop() if len(classes) == 1 else ""
     body: dict[str, Any] = {
         "apiVersion": WORKLOADS.api_version,

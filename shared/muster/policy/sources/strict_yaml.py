@@ -16,7 +16,8 @@ import yaml
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
 
-from muster.objects.yaml_files import OpenData, SafeLoader
+from muster.objects.open_data import OpenData
+from muster.objects.yaml_files import SafeLoader
 from muster.policy import limits
 
 

@@ -109,7 +109,7 @@ class Group:
     def priority_class_name(self) -> str:
         """The priority class of its pods; if they have several, all of the same value."""
         leaf = next(iter(self.leaves()))
-        return leaf.pod_sets[0].template.spec.priority_class_name
+        return leaf.pod_sets[0].priority.name
 
     @property
     def never_preempts(self) -> bool:
@@ -136,7 +136,7 @@ class Group:
 
     def priority_class_at(self, suffix: str) -> str:
         """Return the priority class of the pods in one of its PodGroups; the scheduler compares both."""
-        return self.pod_sets_at(suffix)[0].template.spec.priority_class_name
+        return self.pod_sets_at(suffix)[0].priority.name
 
     def with_all_below(self) -> Iterator[Group]:
         """Yield the group and those below it, parents before children."""

@@ -17,6 +17,9 @@ from muster.policy.owners.kind import OwnerPodSets, PodSet
 
 _INDEXES = re.compile(r"(?<![^,])([0-9]{1,10})(?:-([0-9]{1,10}))?(?![^,])")
 
+INDEX_LIST_LENGTH = 1_500_000
+"""The most characters of a list of completion indexes that are read: etcd stores no larger object."""
+
 
 @dataclass(frozen=True)
 class LiveMembers:
@@ -121,7 +124,8 @@ def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
     """Yield the ranges of numbers below `end` that are in none of the taken ranges, which may overlap."""
     begin = 0
     for block in sorted(taken, key=lambda block: block.start):
-        yield range(begin, min(block.start, end))
+        if begin < block.start:
+            yield range(begin, min(block.start, end))
         begin = max(begin, block.stop)
     yield range(begin, end)
 
@@ -138,8 +142,8 @@ def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 def _index_ranges(text: str) -> Iterator[range]:
     """Yield the ranges of an index list such as `0,3-5`; a part that is none is ignored."""
-    for first, last in _INDEXES.findall(text):
-        yield range(int(first), int(last or first) + 1)
+    for part in _INDEXES.finditer(text, 0, INDEX_LIST_LENGTH):
+        yield range(int(part[1]), int(part[2] or part[1]) + 1)
 
 
 def _job_key(owner: OwnerPodSets, job: Job) -> tuple[str, int]:

@@ -122,7 +122,8 @@ class Broker:
             observe: called after every delivery, in the thread of the delivery.
             workers: deliveries of a trigger at the same time, each in a thread that is started when it is
                 needed; Knative has no limit. 0: events are delivered by `pump` only.
-            capacity: maximum number of queued events per trigger; above it events are refused.
+            capacity: maximum number of queued events per trigger; above it events are refused. Without
+                workers there is no limit, nor one of bytes: a replay has its events in memory already.
             clock: returns the arrival time of an event.
 
         Raises:
@@ -185,7 +186,7 @@ class Broker:
         """
         headers = headers or {}
         passed = {**passed_headers(headers), **trace_headers(headers)}
-        self._accept(event, _ttl(event), passed, bounded=True)
+        self._accept(event, _ttl(event), passed, bounded=bool(self._workers))
 
     def idle(self) -> bool:
         """Whether nothing is queued or in flight."""

@@ -308,7 +308,7 @@ def test_a_full_queue_refuses_for_all_triggers_or_none() -> None:
     """503 makes the source try again; no trigger has got the event then, so none gets it twice."""
     full, other = _Subscriber(), _Subscriber()
     wiring = _wiring(_trigger("full", "dev.muster.made", "dev.muster.sweep"), _trigger("other"))
-    broker = Broker(wiring, {"full": full, "other": other}, workers=0, capacity=1)
+    broker = Broker(wiring, {"full": full, "other": other}, workers=1, capacity=1)
     broker.publish(SWEEP.with_attributes(type="dev.muster.made"))
     with pytest.raises(RefusedError) as refused:
         broker.publish(SWEEP)
@@ -323,7 +323,7 @@ def test_more_bytes_than_memory_has_room_for_are_refused(monkeypatch: pytest.Mon
     """Until some are delivered: a cluster may make large events faster than functions take them."""
     monkeypatch.setattr(broker_module, "MOST_BYTES", 25)
     one, other = _Subscriber(), _Subscriber()
-    broker = Broker(_wiring(_trigger("one"), _trigger("other")), {"one": one, "other": other}, workers=0)
+    broker = Broker(_wiring(_trigger("one"), _trigger("other")), {"one": one, "other": other}, workers=1)
     event = CloudEvent(SWEEP.attributes, b"x" * 10)
     broker.publish(event)
     with pytest.raises(RefusedError) as refused:
@@ -331,6 +331,15 @@ def test_more_bytes_than_memory_has_room_for_are_refused(monkeypatch: pytest.Mon
     assert refused.value.status == 503
     assert broker.pump() == 2
     broker.publish(event)
+    assert broker.pump() == 2
+
+
+def test_a_replay_has_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without workers nobody else's events wait, and those of a file are in memory already."""
+    monkeypatch.setattr(broker_module, "MOST_BYTES", 25)
+    broker = Broker(_wiring(_trigger("one")), {"one": _Subscriber()}, workers=0, capacity=1)
+    for _ in range(2):
+        broker.publish(CloudEvent(SWEEP.attributes, b"x" * 30))
     assert broker.pump() == 2
 
 

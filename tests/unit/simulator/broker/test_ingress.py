@@ -38,7 +38,7 @@ def url(seen: list[CloudEvent]) -> Iterator[str]:
         seen.append(CloudEvent.from_http(headers, body))
         return Answer(202)
 
-    broker = Broker(Wiring.from_manifests([BROKER, TRIGGER]), {"step": step}, workers=0, capacity=1)
+    broker = Broker(Wiring.from_manifests([BROKER, TRIGGER]), {"step": step}, workers=1, capacity=1)
     ingress = Ingress(broker)
     ingress.start()
     yield ingress.url

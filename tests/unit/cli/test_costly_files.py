@@ -1,0 +1,131 @@
+"""Time, memory and output of commands for files of objects that no API server stores, or of thousands."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from muster.cli import explain
+from muster.cli.output import echo_documents
+from muster.cluster import members
+from muster.objects.pods import Pod
+from muster.operator.lint.labels import label_faults
+from muster.operator.plan import plan_step
+from muster.steps import step_named
+from muster.testing.cases import sweep
+from tests.support import builders as b
+from tests.unit.cli.conftest import Filed, Muster, noting
+
+POLICY = "muster.dev/pod-group-policy"
+SWEEP = {"specversion": "1.0", "id": "1", "source": "/a", "type": "dev.muster.sweep"}
+
+
+def a_list(*items: Any) -> dict[str, Any]:
+    """A file of objects."""
+    return {"kind": "List", "apiVersion": "v1", "items": items}
+
+
+def test_templates_are_linted_one_after_the_other() -> None:
+    """The path of each of 1.6 million was kept: of a file of 26 MB more than a gigabyte."""
+    job = b.a_job(b.with_spec(**{"k" * 60: [{"metadata": {}}] * 50_000}))
+    tracemalloc.start()
+    assert list(label_faults(job)) == []
+    assert tracemalloc.get_traced_memory()[1] < 500_000
+    tracemalloc.stop()
+
+
+def test_a_long_label_gets_no_hint_of_its_whole_name() -> None:
+    """The library takes hundreds of bytes for each character."""
+    job = b.a_job(b.template_labelled({"muster.dev/" + "group" * 100_000: "x"}))
+    tracemalloc.start()
+    ((_, reason, message),) = label_faults(job)
+    assert (reason, len(message) < 300) == ("UnknownLabel", True)
+    assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    tracemalloc.stop()
+
+
+def a_gang_of_many_groups(groups: int, pods: int) -> list[Any]:
+    """A Job with a PodGroup for each of its blocks."""
+    size = pods // groups
+    job = b.a_job(b.template_labelled({"muster.dev/group-size": str(size)}), pods=pods)
+    names = [f"llama-main-33333333-{block}" for block in range(groups)]
+    members = [
+        b.a_pod(job, index, b.labelled({"muster.dev/group-size": str(size)}), b.stamped(names[index // size]))
+        for index in range(pods)
+    ]
+    return [b.a_namespace(), job, *(b.a_pod_group(name, root=job) for name in names), *members]
+
+
+def test_pods_of_other_groups_are_not_read(
+    muster: Muster, filed: Filed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`explain` of 512 groups of 12,000 pods took 107 s: each pod was read for each group."""
+    read: list[str] = []
+
+    def noted(body: dict[str, Any]) -> Pod:
+        read.append(body["metadata"]["name"])
+        return Pod.read(body)
+
+    monkeypatch.setattr(members, "Pod", Mock(read=noted))
+    result = muster("explain", filed("gang.json", a_list(*a_gang_of_many_groups(50, 100))))
+    assert result.stdout.count("patch_pods") == 50
+    assert len(read) < 15 * 100  # some times for each step
+
+
+def test_each_job_that_is_explained_is_shown(
+    muster: Muster, filed: Filed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them may take minutes."""
+    steps: list[str] = []
+    monkeypatch.setattr(explain, "step_shown", noting(steps))
+    jobs = [b.a_job(b.named(name), b.of_uid(name * 8)) for name in "ab"]
+    assert muster("explain", filed("jobs.json", a_list(*jobs))).exit_code == 0
+    assert [step for step in steps if step.startswith("explaining")] == [
+        "explaining 1 of 2: Job team-a/a",
+        "explaining ",
+        "explaining 2 of 2: Job team-a/b",
+        "explaining ",
+    ]
+
+
+def test_a_long_priority_class_is_not_repeated_by_each_group(muster: Muster, filed: Filed) -> None:
+    """A JobSet of 250 replicas, which an API server stores, made a plan of 250 MB in two gigabytes."""
+    of_each = (
+        b.template_spec(priorityClassName="p" * 100_000),
+        b.template_labelled({"muster.dev/group-per": "job"}),
+    )
+    entry = b.a_replicated_job("workers", *of_each, replicas=50, label="main")
+    jobset = b.a_jobset(entry, modifiers=[b.annotated({POLICY: "nonsense: 1"})])
+    objects = filed("objects.json", a_list(b.a_namespace(), jobset))
+    result = muster("plan", "create_workload", "--event", filed("sweep.json", SWEEP), "--objects", objects)
+    assert result.stdout.count("kind: PodGroup") == 100  # each named by its action and in its body
+    assert len(result.stdout) < 100_000
+
+
+def test_the_groups_of_a_plan_share_their_texts() -> None:
+    """Of hundreds with the settings of one template of a megabyte each had a copy."""
+    of_each = b.template_labelled({"muster.dev/group-per": "job"})
+    jobset = b.a_jobset(b.a_replicated_job("workers", of_each, replicas=3, label="main"))
+    claims = [{"name": "r" * 1_000, "resourceClaimTemplateName": "t"}]
+    own = b.a_users_workload(b.a_gang("main", 2, resourceClaims=claims), root=jobset)
+    step = step_named("create_pod_groups")
+    (planned,) = plan_step(step, sweep(), [b.a_namespace(), jobset, own], b.NOW)
+    names = [action["body"]["spec"]["resourceClaims"][0]["name"] for action in planned["actions"]]
+    assert len(names) == 3
+    assert len(set(map(id, names))) == 1
+
+
+def test_actions_are_printed_one_by_one() -> None:
+    """A plan of 250 MB took two gigabytes as one text."""
+    document = {"function": "a", "actions": ["x" * 10_000] * 300}
+    tracemalloc.start()
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
+        echo_documents([document], "json")
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
