@@ -118,8 +118,8 @@ class DeadlineClient:
 
         Raises:
             TooManyObjects: since `begin`, lists had more than three quarters of MUSTER_LIMIT_EVENT_BYTES.
-            NoRoomForObjects: those of all events in work had more than MUSTER_LIMIT_EVENT_BYTES, or those of
-                one namespace more than three quarters of it.
+            NoRoomForObjects: those of the namespace's events had more than three quarters of what those of
+                others leave of MUSTER_LIMIT_EVENT_BYTES.
         """
         light = with_short_texts if resource == EVENTS else without_containers
 

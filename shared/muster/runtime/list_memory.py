@@ -37,14 +37,14 @@ class NoRoomForObjects(Unavailable):
 class SharedListMemory:
     """The memory that the lists of all events share; safe to use from several threads.
 
-    The events of one namespace get three quarters of it, so that large lists of one namespace leave room for
-    those of others.
+    The events of one namespace get three quarters of what those of others leave (dynamic thresholds,
+    Choudhury and Hahne, 1998), so that large lists of several namespaces leave room for those of others.
 
     Args:
         limit: bytes for the lists of all events in work, beyond the first FREE_BYTES of each.
 
     Attributes:
-        of_a_namespace: the bytes that the events of one namespace may have.
+        of_a_namespace: the bytes that the events of one namespace may have if others have none.
         page_lock: held from the parsing of a large page until its containers are dropped and the rest counts,
             or until a sweep has kept of it what it needs: it takes memory that is not reserved.
     """
@@ -75,7 +75,8 @@ class SharedListMemory:
         """Reserve bytes for a namespace; False if there are not as many left for it."""
         with self._lock:
             after = self._taken[namespace] + size
-            if after > self.of_a_namespace or self._taken.total() + size > self._limit:
+            left_by_others = self._limit - (self._taken.total() - self._taken[namespace])
+            if after > left_by_others * 3 // 4:
                 return False
             self._taken[namespace] = after
             return True

@@ -143,6 +143,16 @@ def test_a_namespace_leaves_memory_for_others() -> None:
     assert shared.taken == 0
 
 
+def test_several_namespaces_leave_memory_for_others() -> None:
+    """Each gets three quarters of what is left: two with lists of any size leave a sixteenth."""
+    shared = SharedListMemory(64 * MIB)
+    assert not shared.take("team-a", 49 * MIB)
+    assert shared.take("team-a", 48 * MIB)
+    assert not shared.take("team-b", 13 * MIB)
+    assert shared.take("team-b", 12 * MIB)
+    assert shared.take("victim", 3 * MIB)
+
+
 def test_usual_events_need_no_room() -> None:
     """So they are never refused because of large ones."""
     usual = ListMemory(SharedListMemory(0))
