@@ -6,6 +6,7 @@ A missing object is None; an object of another UID than the event's counts as mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from dataclasses import dataclass, replace
 
 from muster.cluster import errors, policy_sources, read
@@ -101,7 +102,8 @@ def _naming(workloads: Iterable[Object], root: OwnerObject) -> tuple[Workload, .
 
     A Workload may have thousands of templates, and a namespace any number of Workloads.
     """
-    naming = [body for body in workloads if _names(body, root)]
+    wanted = (known_kind_of(root).resource.group, root.kind, root.metadata.name)
+    naming = [body for body in workloads if _named_owner(body) in (wanted, None)]
     views = tuple(map(Workload.read, map(_with_template_names, naming)))
     own = own_workload(root, views)
     if not isinstance(own, Workload):
@@ -110,14 +112,13 @@ def _naming(workloads: Iterable[Object], root: OwnerObject) -> tuple[Workload, .
     return tuple(map(Workload.read, whole))
 
 
-def _names(workload: Object, root: OwnerObject) -> bool:
-    """Whether a Workload's controllerRef names an owner; True if its spec cannot be read."""
+def _named_owner(workload: Object) -> tuple[Any, ...] | None:
+    """Return API group, kind and name of a Workload's controllerRef; None if its spec cannot be read."""
     spec = workload.get("spec")
-    if not isinstance(spec, Mapping):
-        return True
+    if not isinstance(spec, dict):
+        return None
     named = spec.get("controllerRef")
-    wanted = (known_kind_of(root).resource.group, root.kind, root.metadata.name)
-    return isinstance(named, Mapping) and tuple(map(named.get, ("apiGroup", "kind", "name"))) == wanted
+    return (named.get("apiGroup"), named.get("kind"), named.get("name")) if isinstance(named, dict) else ()
 
 
 def _with_template_names(workload: Object) -> Object:

@@ -82,11 +82,9 @@ class Snapshot(ReadOnly):
         as_of: str = "",  # noqa: ARG002 - a snapshot has one state
     ) -> Objects:
         """Return all objects of a kind that match the selectors."""
-        return [
-            body
-            for (object_namespace, _), body in self._kinds[resource.group, resource.kind].items()
-            if namespace in {"", object_namespace} and selected(body, labels, fields)
-        ]
+        by_name = self._kinds[resource.group, resource.kind]
+        found = [body for (within, _), body in by_name.items() if namespace in ("", within)]
+        return [body for body in found if selected(body, labels, fields)] if labels or fields else found
 
     def served_versions(self, group: str) -> frozenset[str]:
         """Return the API as Kubernetes 1.37 with all feature gates serves it."""
@@ -113,10 +111,10 @@ def selected(body: Object, labels: str = "", fields: str = "") -> bool:
 
 
 def _matches(selector: str, values: Mapping[str, str], absent: str | None) -> bool:
-    return all(
-        (key in values if wanted is None else values.get(key, absent) == wanted) is not negated
-        for key, wanted, negated in _requirements(selector)
-    )
+    for key, wanted, negated in _requirements(selector):
+        if (key in values if wanted is None else values.get(key, absent) == wanted) is negated:
+            return False
+    return True
 
 
 @lru_cache(maxsize=64)
