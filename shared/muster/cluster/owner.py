@@ -6,8 +6,8 @@ A missing object is None; an object of another UID than the event's counts as mi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 from dataclasses import dataclass, replace
+from typing import Any
 
 from muster.cluster import errors, policy_sources, read
 from muster.cluster.interface import Cluster, Object
