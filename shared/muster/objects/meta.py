@@ -40,6 +40,29 @@ _METADATA_LENGTHS = (("name", LONGEST_NAME), ("namespace", 63), ("uid", 128), ("
 version. Messages repeat them. The API server makes UIDs of 36 and times of 20 characters."""
 
 
+MOST_TEXT = 3 * 1024 * 1024
+"""The most characters of the texts of an object: an API server takes no larger request
+(MaxRequestBodyBytes in apiserver/pkg/server/config.go, Kubernetes v1.37.1)."""
+_USUAL_KEY = LONGEST_NAME + 1 + 63
+"""The most characters of a key of a label; longer keys count as texts."""
+
+
+def has_too_much_text(body: Mapping[str, Any]) -> bool:
+    """Whether the texts of an object together have more characters than an API server takes."""
+    rest: list[Any] = [body]
+    left = MOST_TEXT
+    while rest and left >= 0:
+        value = rest.pop()
+        if isinstance(value, str):
+            left -= len(value)
+        elif isinstance(value, dict):
+            rest += value.values()
+            rest += [key for key in value if len(str(key)) > _USUAL_KEY]
+        elif isinstance(value, list):
+            rest += value
+    return left < 0
+
+
 def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return the first field that names an object and is longer than Kubernetes allows, and its limit."""
     for name, most in _LENGTHS:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.objects.memory import DataLimit
-from muster.objects.meta import overlong_field
+from muster.objects.meta import MOST_TEXT, has_too_much_text, overlong_field
 from muster.objects.text import cut_to
 from muster.replay.files import BadFileError, located, read_text, yaml_documents
 
@@ -204,6 +204,10 @@ def _checked(location: str, body: Object) -> Object:
     long = overlong_field(body)
     if long is not None:
         raise BadFileError(f"{location}: {long[0]}", f"has more than {long[1]} characters")
+    if has_too_much_text(body):
+        raise BadFileError(
+            location, f"has texts of more than {MOST_TEXT} characters, which no API server stores"
+        )
     return {**body, "metadata": {name: value for name, value in metadata.items() if value is not None}}
 
 

@@ -10,17 +10,19 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import yaml
 
 from muster.cli import explain
 from muster.cli.output import echo_documents
 from muster.cluster import members
 from muster.objects.pods import Pod
+from muster.objects.yaml_files import SafeDumper
 from muster.operator.lint.labels import label_faults
 from muster.operator.plan import plan_step
 from muster.steps import step_named
 from muster.testing.cases import sweep
 from tests.support import builders as b
-from tests.unit.cli.conftest import Filed, Muster, noting
+from tests.unit.cli.conftest import Filed, Muster, assert_names, noting
 
 POLICY = "muster.dev/pod-group-policy"
 SWEEP = {"specversion": "1.0", "id": "1", "source": "/a", "type": "dev.muster.sweep"}
@@ -29,6 +31,27 @@ SWEEP = {"specversion": "1.0", "id": "1", "source": "/a", "type": "dev.muster.sw
 def a_list(*items: Any) -> dict[str, Any]:
     """A file of objects."""
     return {"kind": "List", "apiVersion": "v1", "items": items}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({"annotations": {"a": "x" * 3_200_000}}, id="one text"),
+        pytest.param({"labels": {"a" * 3_200_000: "x"}}, id="a key"),
+        pytest.param({"finalizers": ["\u200e" * 32_000] * 100}, id="together"),
+    ],
+)
+@pytest.mark.parametrize("arguments", [["lint"], ["explain"], ["plan", "create_workload", "--objects"]])
+def test_objects_with_more_text_than_requests_are_refused(
+    muster: Muster, filed: Filed, arguments: list[str], metadata: dict[str, Any]
+) -> None:
+    """A label of 30 million marks of four bytes took `muster explain` 2.6 GiB, which printed each escaped."""
+    job = b.a_job()
+    job["metadata"] |= metadata
+    event = ["--event", filed("sweep.json", SWEEP)] if "plan" in arguments else []
+    result = muster(*arguments, filed("job.yaml", yaml.dump(job, Dumper=SafeDumper)), *event)
+    assert result.exit_code == (1 if "lint" in arguments else 2)
+    assert_names(result.stdout if "lint" in arguments else result.stderr, "job.yaml", "3145728")
 
 
 def test_templates_are_linted_one_after_the_other() -> None:
