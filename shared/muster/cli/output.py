@@ -24,6 +24,9 @@ _PROGRESS_FROM = 50
 _PATIENCE_SECONDS = 1.0
 """After this time a command shows what it does; so often it updates the line of a long step."""
 
+_SHORTEST_SECONDS = 0.1
+"""The time for which a step stays in the line before another one takes its place."""
+
 _LONG_STEP_SECONDS = 5
 """From this time on it shows how long a step takes."""
 
@@ -180,15 +183,21 @@ class _StepLine:
         self._text = text
         self._step = ""
         self._since = time.monotonic()
+        self._next = 0.0
+        """When the next step may be printed."""
         self._patient = True
         self._printed = ""
         self._lock = threading.Lock()
 
     def show(self, step: str) -> None:
-        """Note the present step, and print it in place of the one before if the line has appeared."""
+        """Note the present step, and print it in place of the one before if the line has appeared.
+
+        Of steps that take no time only some are printed: a stream may have 200,000 events.
+        """
         with self._lock:
             self._step, self._since = step, time.monotonic()
-            self._print()
+            if not step or self._since >= self._next:
+                self._print()
 
     def refresh(self) -> None:
         """Print the line if it changed; from the first call on each step is printed."""
@@ -218,6 +227,7 @@ class _StepLine:
         self._printed = self._line()
         if self._printed:
             echo(self._printed, nl=False, err=True)
+            self._next = time.monotonic() + _SHORTEST_SECONDS
 
 
 def clear_line() -> None:

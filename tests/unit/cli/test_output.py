@@ -61,6 +61,7 @@ def _on_a_terminal(monkeypatch: pytest.MonkeyPatch, awaited: str, patience: floa
 
 def test_a_step_appears_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No second step is needed; the line is cleared for output of the block, and at the end."""
+    monkeypatch.setattr(output, "_SHORTEST_SECONDS", 0)
     terminal = _on_a_terminal(monkeypatch, "reading pods ...")
     with step_shown("reading") as show:
         show("pods")
@@ -71,6 +72,18 @@ def test_a_step_appears_while_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert terminal.getvalue() == (
         f"reading pods ...{CLEARED}reading jobs ...{CLEARED}reading podgroups ...{CLEARED}"
     )
+
+
+def test_not_all_of_many_steps_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a stream of 200,000 events each was, which takes a terminal longer than the events."""
+    monkeypatch.setattr(output, "_SHORTEST_SECONDS", 3600)
+    terminal = _on_a_terminal(monkeypatch, "event 0")
+    with step_shown("replaying") as show:
+        show("event 0")
+        assert terminal.seen.wait(20)
+        for number in range(1, 1_000):
+            show(f"event {number}")
+    assert terminal.getvalue().count("event") < 100
 
 
 def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,6 +98,7 @@ def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_findings_are_not_printed_behind_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """`muster check` clears its line before each finding, and shows it again for the next."""
     monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(output, "_SHORTEST_SECONDS", 0)
     terminal = _Terminal("checking the cluster ...")
     monkeypatch.setattr(sys, "stderr", terminal)
 
