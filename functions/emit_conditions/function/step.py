@@ -12,11 +12,10 @@ from muster.cluster.members import failed_create, read_members
 from muster.cluster.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, stopped_or_started
+from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, owner_in, stopped_or_started
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
 from muster.policy.model import NoOp
-from muster.policy.owners import kind_of
 from muster.policy.plans.emit_conditions import ConditionInputs, nothing_to_report, plan_conditions
 from muster.policy.reasons import Reason
 from muster.policy.tree.members import LiveMembers
@@ -38,10 +37,10 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
         return AddedGroup(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
     if event.object is None or ref.kind == POD_GROUPS.kind:
         return ref
-    kind = kind_of(ref)
-    if kind is not None and not stopped_or_started(kind.view.read(event.object)):
+    owner = owner_in(event)
+    if owner is not None and not stopped_or_started(owner):
         return NoOp(Reason.UP_TO_DATE, f"{ref} neither stopped nor started")
-    return grouped_owner(event)
+    return grouped_owner(event, owner)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs:

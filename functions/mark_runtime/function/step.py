@@ -12,7 +12,13 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES, by_kind
 from muster.policy.model import NoOp, Plan
 from muster.policy.plans.manifests import CLUSTER_SCOPED_EVENTS
-from muster.policy.plans.mark_runtime import RuntimeInputs, as_carried_out, plan_runtime, up_to_date
+from muster.policy.plans.mark_runtime import (
+    RuntimeInputs,
+    as_carried_out,
+    plan_runtime,
+    small_and_up_to_date,
+    up_to_date,
+)
 from muster.policy.sources.source import sources_of_runtime
 from muster.runtime.step import Step
 
@@ -20,11 +26,11 @@ RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """TrainingRuntime and ClusterTrainingRuntime add and update, unless its labels are right already."""
+    """TrainingRuntime and ClusterTrainingRuntime add and update, unless a small one is right already."""
     skipped = not_for_step(event, TrainingRuntime={ADD, UPDATE}, ClusterTrainingRuntime={ADD, UPDATE})
     if skipped is not None or event.object is None:
         return skipped or event.ref
-    return up_to_date(event.object) or event.ref
+    return small_and_up_to_date(event.object) or event.ref
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:

@@ -15,7 +15,17 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from muster.events.cloudevent import REQUIRED, STRUCTURED, UNLIMITED, EventLimits, UnreadableEvent, receive
+from muster.events.cloudevent import (
+    REQUIRED,
+    STRUCTURED,
+    UNLIMITED,
+    EventLimits,
+    FloatText,
+    JsonReader,
+    UnreadableEvent,
+    receive,
+)
+from muster.objects.json_members import members_of
 from muster.objects.resources import CONFIGMAPS
 
 LABEL = "muster.dev/dead-letter"
@@ -39,12 +49,48 @@ _NAME = 63
 """Characters that are kept of a Service's name, which has no more, and of the path on it."""
 
 
+_DECODER = json.JSONDecoder(parse_float=FloatText)
+
+
+class RawJson(str):
+    """JSON as its sender wrote it, which is stored as it is: to write 48 KB of numbers again takes 4 ms."""
+
+    __slots__ = ()
+
+
+def _raw(text: str) -> RawJson | None:
+    """Return JSON as it is; None for `null`.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    return None if _DECODER.decode(text) is None else RawJson(text.strip())
+
+
+def _with_raw_data(text: str) -> dict[str, Any]:
+    """Return the members of a JSON object, the data as they are.
+
+    Raises:
+        ValueError: it is no JSON object.
+    """
+    return {
+        member.name: RawJson(member.raw.strip())
+        if member.name == "data" and member.value is not None
+        else member.value
+        for member in members_of(text, _DECODER)
+    }
+
+
+_AS_WRITTEN = JsonReader(_with_raw_data, _raw)
+
+
 @dataclass(frozen=True)
 class DeadLetter:
     """An event that was not delivered.
 
     Attributes:
-        event: the event as a JSON object (CloudEvents JSON format), without the broker's extensions.
+        event: the event as a JSON object (CloudEvents JSON format), without the broker's extensions; the data
+            of a request that was just received as RawJson.
         function: the name of the Service that failed, with the path if it has one; "" if unknown.
         code: the HTTP status of its answer as text; "" if unknown.
         answer: the body of its answer, at most 768 characters.
@@ -164,7 +210,12 @@ def _lines(event: Mapping[str, Any]) -> str:
 
     `json.dumps` with indentation is Python code, and writes the depth of each value before it.
     """
-    return "{\n" + ",\n".join(f" {json.dumps(name)}: {json.dumps(event[name])}" for name in event) + "\n}"
+    lines = (f" {json.dumps(name)}: {_json(value)}" for name, value in event.items())
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+def _json(value: Any) -> str:
+    return value if isinstance(value, RawJson) else json.dumps(value)
 
 
 def _size(letter: DeadLetter) -> int:
@@ -191,11 +242,11 @@ def _service(url: str) -> str:
 
 
 def _event(headers: Mapping[str, str], body: bytes, limits: EventLimits) -> dict[str, Any]:
-    received = receive(headers, body, limits)
+    received = receive(headers, body, limits, _AS_WRITTEN)
+    if received.members:
+        return dict(received.members)
     lower_case = {name.lower(): value for name, value in headers.items()}
     content_type = lower_case.get("content-type", "")
-    if content_type.partition(";")[0].strip().lower() == STRUCTURED:
-        return {name: value for name, value in json.loads(body).items() if value is not None}
     event: dict[str, Any] = {
         name[3:]: unquote(value) for name, value in lower_case.items() if name.startswith("ce-")
     }

@@ -9,18 +9,21 @@ of a wrong type is a ValidationError, which the runtime answers with 400 and the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import by_kind
 from muster.policy.model import NoOp
 from muster.policy.owner_status.conditions import READY, SCHEDULED
-from muster.policy.owners import KINDS, kind_of
+from muster.policy.owners import KINDS, kind_of, known_kind_of
 from muster.policy.owners.job import CONDITION_PREFIX, Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 
 ADD, UPDATE = Happened.ADD, Happened.UPDATE
+_JOBS = "replicatedJobs"
 
 
 def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None:
@@ -38,23 +41,26 @@ def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None
     return NoOp(Reason.NOT_FOR_THIS_STEP, f"{event.ref} {event.happened}")
 
 
-def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return the owner in the event, unless its own fields show that it gets no groups of its own."""
+def owner_in(event: ResourceEvent) -> OwnerObject | None:
+    """Return the owner in an event, without replicatedJobs; None if it has no object, or is about no owner.
+
+    No predicate looks at replicatedJobs, of which 13 KB can have a thousand, and no tenant pays for what a
+    predicate takes: it runs before the event has a turn.
+    """
     kind = kind_of(event.ref)
     if event.object is None or kind is None:
-        return event.ref
-    owner = kind.view.read(event.object)
-    if owner.being_deleted:
-        return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
-    if owner.finished:
-        return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
-    controller = owner.metadata.controller
-    makers = {maker.resource.kind for maker in KINDS if maker.makes is not None}
-    if kind.is_job and controller is not None and controller.kind in makers:
-        return NoOp(
-            Reason.OWNED_BY_ANOTHER, f"{owner.ref} is grouped with {controller.kind} {controller.name}"
-        )
-    return kind.skip_event(owner) or event.ref
+        return None
+    spec = event.object.get("spec")
+    if isinstance(spec, Mapping) and _JOBS in spec:
+        spec = {name: value for name, value in spec.items() if name != _JOBS}
+        return kind.view.read({**event.object, "spec": spec})
+    return kind.view.read(event.object)
+
+
+def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
+    """Return the owner in the event, unless its own fields show that it gets no groups of its own."""
+    owner = owner_in(event)
+    return event.ref if owner is None else _why_no_groups(owner) or event.ref
 
 
 def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
@@ -62,21 +68,27 @@ def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
 
     A Workload that was deleted by hand is created again by a sweep, as are its groups.
     """
-    subject = owner_to_group(event)
-    kind = kind_of(event.ref)
-    if isinstance(subject, NoOp) or event.object is None or kind is None or event.happened != UPDATE:
-        return subject
-    if is_true(kind.view.read(event.object).status.conditions, f"{kind.condition_prefix}{READY}"):
-        return NoOp(Reason.UP_TO_DATE, f"the groups of {event.ref} exist")
-    return subject
-
-
-def grouped_owner(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return the Job or JobSet in the event, unless its own fields show that no group of its can change."""
-    kind = kind_of(event.ref)
-    if event.object is None or kind is None:
+    owner = owner_in(event)
+    if owner is None:
         return event.ref
-    owner = kind.view.read(event.object)
+    if skipped := _why_no_groups(owner):
+        return skipped
+    condition = f"{known_kind_of(owner).condition_prefix}{READY}"
+    if event.happened == UPDATE and is_true(owner.status.conditions, condition):
+        return NoOp(Reason.UP_TO_DATE, f"the groups of {event.ref} exist")
+    return event.ref
+
+
+def grouped_owner(event: ResourceEvent, owner: OwnerObject | None) -> ObjectRef | NoOp:
+    """Return the Job or JobSet of the event, unless its own fields show that no group of its can change.
+
+    Args:
+        event: the event.
+        owner: `owner_in` of it.
+    """
+    if owner is None:
+        return event.ref
+    kind = known_kind_of(owner)
     skipped = kind.skip_event(owner)
     if skipped is None and owner.finished and not kind.is_job:
         skipped = NoOp(Reason.FINISHED, f"{owner.ref} has ended")
@@ -88,13 +100,27 @@ def resized(event: ResourceEvent) -> ObjectRef | NoOp:
 
     The counts of its groups are right then: create_pod_groups took them from the same fields.
     """
-    subject = grouped_owner(event)
-    kind = kind_of(event.ref)
-    if isinstance(subject, NoOp) or event.object is None or kind is None:
+    owner = owner_in(event)
+    subject = grouped_owner(event, owner)
+    if isinstance(subject, NoOp) or owner is None or not owner.has_original_size:
         return subject
-    if kind.view.read(event.object).has_original_size:
-        return NoOp(Reason.UP_TO_DATE, f"{event.ref} has the size that it was created with")
-    return subject
+    return NoOp(Reason.UP_TO_DATE, f"{event.ref} has the size that it was created with")
+
+
+def _why_no_groups(owner: OwnerObject) -> NoOp | None:
+    """Return why an owner gets no groups of its own, by its own fields; None if it may get some."""
+    kind = known_kind_of(owner)
+    if owner.being_deleted:
+        return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
+    if owner.finished:
+        return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
+    controller = owner.metadata.controller
+    makers = {maker.resource.kind for maker in KINDS if maker.makes is not None}
+    if kind.is_job and controller is not None and controller.kind in makers:
+        return NoOp(
+            Reason.OWNED_BY_ANOTHER, f"{owner.ref} is grouped with {controller.kind} {controller.name}"
+        )
+    return kind.skip_event(owner)
 
 
 def stopped_or_started(owner: OwnerObject) -> bool:

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
-import re
-from dataclasses import dataclass
 from typing import Any
 
+from muster.objects.json_members import Member, members_of
 from muster.simulator.broker.attributes import NotAnEventError, extension_name, media_type, text_of
 
 OWN_NAMES = frozenset(
@@ -21,22 +19,6 @@ OWN_NAMES = frozenset(
 
 JSON_TYPES = frozenset({"", "application/json", "text/json"})
 """Media types of data that need not be a string in structured mode; the SDK leaves out those with +json."""
-
-_BLANKS = re.compile(r"[ \t\n\r]*")
-_DECODER = json.JSONDecoder()
-
-
-@dataclass(frozen=True)
-class Member:
-    """A member of a JSON object.
-
-    Attributes:
-        raw: the text of the value, with the blanks before it.
-    """
-
-    name: str
-    value: Any
-    raw: str
 
 
 def read(body: bytes) -> tuple[dict[str, str], bytes]:
@@ -48,7 +30,7 @@ def read(body: bytes) -> tuple[dict[str, str], bytes]:
     if body.lstrip()[:1] != b"{":
         raise NotAnEventError("a structured event is one JSON object")
     try:
-        members = _members(body.decode())
+        members = members_of(body.decode())
     except ValueError as error:
         raise NotAnEventError(f"broken JSON: {error}") from error
     data = {member.name: member for member in members if member.name in ("data", "data_base64")}
@@ -101,49 +83,3 @@ def _data(data: dict[str, Member], attributes: dict[str, str]) -> bytes:
     if not isinstance(data["data"].value, str):
         raise NotAnEventError("data: not a string, though its content type is not JSON")
     return str(data["data"].value).encode()
-
-
-def _members(text: str) -> list[Member]:
-    """Return the members of a JSON object, repeated names included.
-
-    Raises:
-        ValueError: the text is no JSON object, or there is more after it.
-    """
-    members: list[Member] = []
-    position = _after(text, 0, "{")
-    while _character(text, position) != "}":
-        if members:
-            position = _after(text, position, ",")
-        name, position = _DECODER.raw_decode(text, _skip(text, position))
-        if not isinstance(name, str):
-            raise NotAnEventError("the name of a member is no string")
-        start = _after(text, position, ":")
-        value, position = _DECODER.raw_decode(text, _skip(text, start))
-        members.append(Member(name, value, text[start:position]))
-    if rest := text[_skip(text, position) + 1 :].strip():
-        raise ValueError(f"{rest[:20]!r} after the object")
-    return members
-
-
-def _character(text: str, position: int) -> str:
-    """Return the next character that is no blank; empty at the end."""
-    position = _skip(text, position)
-    return text[position : position + 1]
-
-
-def _skip(text: str, position: int) -> int:
-    """Return the position of the next character that is no blank."""
-    match = _BLANKS.match(text, position)
-    return match.end() if match else position
-
-
-def _after(text: str, position: int, expected: str) -> int:
-    """Return the position after an expected character.
-
-    Raises:
-        ValueError: another character is there.
-    """
-    position = _skip(text, position)
-    if text[position : position + 1] != expected:
-        raise ValueError(f"no {expected!r} at character {position}")
-    return position + 1
