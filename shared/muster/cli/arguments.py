@@ -16,6 +16,7 @@ import click
 
 from muster.cli.output import CommandError
 from muster.kustomize import Manifest, UnsupportedManifestError, load
+from muster.objects.meta import has_too_much_text, overlong_field
 from muster.replay.files import BadFileError, read_text, yaml_documents
 
 _BEYOND_OPTION = "--beyond-this-machine"
@@ -169,6 +170,8 @@ def load_installed(path: Path) -> list[Manifest]:
     for manifest in objects:
         if not isinstance(manifest, dict) or not isinstance(manifest.get("metadata"), dict):
             raise BadInput(f"{file}: has a document without kind and metadata.name")
+        if overlong_field(manifest) or has_too_much_text(manifest):
+            raise BadInput(f"{file}: has an object with a longer name or text than an API server stores")
     if not any(manifest.get("kind") == "Broker" for manifest in objects):
         raise BadInput(f"{file}: has no Broker, so it is not what a release of Muster installs")
     return objects

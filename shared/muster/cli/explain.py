@@ -10,9 +10,10 @@ import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_items, echo_line, output_option, progress, step_shown
+from muster.cli.output import CommandError, echo, echo_items, echo_line, output_option, step_shown
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
+from muster.objects.memory import DataLimit
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import Resource
 from muster.operator.explain import Explanation, Facts, as_data, as_mermaid, as_text
@@ -83,17 +84,17 @@ def _cleared(
 def _as_applied(
     paths: Sequence[Path], below: Cluster | None, namespace: str, show: Callable[[str], None]
 ) -> Iterator[Explanation | Facts]:
+    limit = DataLimit()
     with step_shown("reading") as show_reading:
-        objects = first(read_snapshots(paths, reading=show_reading)).objects
-    # What is read of a cluster is shown in the place of the bar.
-    with progress(len(objects), "objects", hidden=below is not None) as advance:
-        assumed = assume_cluster(objects, below, namespace, advance)
+        objects = first(read_snapshots(paths, limit, reading=show_reading)).objects
+    assumed = assume_cluster(objects, below, namespace, limit, show)
+    show("")
     if not (assumed.owners or assumed.others or assumed.faults):
         files = ", ".join(map(str, paths))
         raise BadInput(f"{files}: has no TrainJob, JobSet, Job, runtime, pod, PodGroup, Workload or policy")
     for note in assumed.notes:
         echo_line(f"muster: {note}", err=True)
-    yield from facts_of_files(assumed, below)
+    yield from facts_of_files(assumed, below, show)
     yield from explain_owners(assumed, below, _now(), show)
     for _, fault in assumed.faults:
         echo_line(f"muster: {fault}", err=True)

@@ -108,7 +108,7 @@ MOST_MERGES = 100
 _WRITTEN = 8
 """Characters that a mapping or a list counts for, and a key or a value beside its own: empty ones are written
 out, too."""
-_INDENTED = re.compile(rf"[ \t?-]{{{DEEPEST}}}")
+_INDENTED = re.compile(rf"(?<![ \t?-])[ \t?-]{{{DEEPEST}}}")
 """A block may be nested so deeply: each level takes a character, in a line that begins after any line end."""
 _TAG_DIRECTIVE = re.compile("(?:\\A|[\n\r\x85\u2028\u2029\ufeff])%TAG")
 """A line with a directive: one can give each tag a prefix of a megabyte, and libyaml looks at all of them

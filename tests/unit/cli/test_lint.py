@@ -229,7 +229,8 @@ def test_each_file_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
     for file, body in zip(files, [a_config_map(policy="workload: {}"), b.a_job()], strict=True):
         file.write_text(yaml.safe_dump(body))
     lint(dict.fromkeys(files, False), progress=steps.append)
-    assert steps == ["file 1", "file 2", "object 1", "object 2", "job 1"]
+    completed = ["object 1 of 2", "object 2 of 2", "job 1 of 1"]
+    assert steps == ["file 1", "file 2", "object 1", "object 2", *completed, "job 1"]
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".yaml.gz"])

@@ -10,6 +10,7 @@ import yaml
 
 from muster.objects import yaml_files
 from muster.objects.memory import DataLimit, TooMuchDataError, memory_of
+from tests.support import cpu
 
 
 def a_bomb(levels: int, width: int = 9) -> str:
@@ -161,6 +162,13 @@ def test_patterns_of_numbers_never_see_a_long_text(text: str) -> None:
     assert yaml_files.load_all(f"a: {text}") == [{"a": text}]
     assert tracemalloc.get_traced_memory()[1] < 10 * len(text)
     tracemalloc.stop()
+
+
+def test_no_line_is_searched_again_from_each_character() -> None:
+    """A file of lines of 99 dashes took 13 s, in which the line of a command on a terminal stood still."""
+    text = ("-" * 99 + "x") * 100_000
+    with cpu.at_most(0.3):
+        assert not yaml_files._INDENTED.search(text)
 
 
 def test_numbers_of_usual_length_are_read() -> None:

@@ -28,3 +28,11 @@ def test_a_line_about_no_event_is_left_alone() -> None:
         logs.LOGGER.error("may not patch pods", extra={"fields": fields})
         logs.LOGGER.info("no fields at all")
     assert heard == []
+
+
+def test_a_long_message_is_cut() -> None:
+    """2,000 events about a JobSet with a schedulerName of a megabyte took `muster replay` two gigabytes."""
+    heard: list[Activity] = []
+    with ActivityHandler(heard.append):
+        logs.outcome_line("patch_pods", Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED, "x" * 1_000_000))
+    assert len(heard[0].message) < 2_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from typing import Any
 
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
+from muster.objects.memory import DataLimit, memory_of
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import NAMESPACES, by_kind, is_known
 from muster.operator.explain.dry_run import UID
@@ -19,9 +19,10 @@ from muster.policy.model import Plan
 from muster.policy.owners import owner_kind
 from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.policy.sources.source import CONFIG_MAP
-from muster.replay.files import BadFileError
+from muster.replay.files import BadFileError, located
 from muster.replay.snapshots import Object, Objects
 from muster.simulator.admitted import admitted
+from muster.simulator.apiserver.objects import copied
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset.jobs import with_defaults
@@ -73,7 +74,8 @@ def assume_cluster(
     objects: Objects,
     below: Cluster | None = None,
     namespace: str = DEFAULT_NAMESPACE,
-    advance: Callable[[], object] = lambda: None,
+    limit: DataLimit | None = None,
+    progress: Callable[[str], object] = lambda _step: None,
 ) -> AssumedObjects:
     """Add what a cluster adds to applied objects: namespaces, UIDs, the JobSets of TrainJobs, group labels.
 
@@ -81,16 +83,18 @@ def assume_cluster(
         objects: as they would be applied.
         below: the cluster into which they would be applied; None for an empty one.
         namespace: of objects without one.
-        advance: called after each object.
+        limit: of the memory of the JobSets that are made, also of other data; None for one of their own.
+        progress: called with each step before it: `object 7 of 90`, `job 7 of 90`.
 
     Raises:
         ClusterError: the cluster below does not answer.
     """
-    assumer = _Assumer(below, namespace)
+    assumer = _Assumer(below, namespace, limit or DataLimit())
     assumed = AssumedObjects([])
-    for body in copy.deepcopy(
-        [_without_nulls(body) for body in objects if is_known(body["apiVersion"], body["kind"])]
-    ):
+    known = [body for body in objects if is_known(body["apiVersion"], body["kind"])]
+    for number, given in enumerate(known, start=1):
+        progress(f"object {number} of {len(known)}")
+        body = _copied_without_nulls(given)
         try:
             assumed.objects.append(assumer.stored(body))
         except BadFileError as error:
@@ -102,13 +106,15 @@ def assume_cluster(
         assumed.objects.append(example)
         assumed.owners.append(example)
         assumed.examples[id(example)] = runtime
-    assumer.add_what_owners_get(assumed, advance)
+    assumer.add_what_owners_get(assumed, progress)
     return assumed
 
 
-def _without_nulls(body: Object) -> Object:
-    """Return an object without the fields of its spec that are null, which count as unset."""
-    return {**body, "spec": _set_fields(body["spec"])} if isinstance(body.get("spec"), dict) else body
+def _copied_without_nulls(body: Object) -> Object:
+    """Return a copy of an object without the fields of its spec that are null, which count as unset."""
+    if not isinstance(body.get("spec"), dict):
+        return dict(copied(body))
+    return {**copied({**body, "spec": None}), "spec": _set_fields(body["spec"])}
 
 
 def _runtime_key(runtime: Object) -> _RuntimeKey:
@@ -156,9 +162,10 @@ def _explained_alone(objects: Objects, beside_owners: bool) -> Objects:
 class _Assumer:
     """Knows the cluster into which the objects of a file would be applied."""
 
-    def __init__(self, below: Cluster | None, namespace: str) -> None:
+    def __init__(self, below: Cluster | None, namespace: str, limit: DataLimit) -> None:
         self._below = below
         self._namespace = namespace
+        self._limit = limit
 
     def stored(self, body: Object) -> Object:
         """Return an applied object with what the API server adds: of one that exists its own UID."""
@@ -192,7 +199,7 @@ class _Assumer:
             }
         )
 
-    def add_what_owners_get(self, assumed: AssumedObjects, advance: Callable[[], object]) -> None:
+    def add_what_owners_get(self, assumed: AssumedObjects, progress: Callable[[str], object]) -> None:
         """Add namespaces, the JobSets of TrainJobs, and the group labels of Jobs."""
         namespaces = {
             body["metadata"]["name"]: body for body in assumed.objects if body["kind"] == "Namespace"
@@ -202,7 +209,8 @@ class _Assumer:
             assumed.objects.append(namespaces[name])
         jobsets = {body["metadata"]["name"] for body in assumed.objects if body["kind"] == "JobSet"}
         runtimes = {_runtime_key(body): body for body in assumed.objects if body["kind"] in RUNTIMES}
-        for owner in list(assumed.owners):
+        for number, owner in enumerate(list(assumed.owners), start=1):
+            progress(f"job {number} of {len(assumed.owners)}")
             try:
                 if owner["kind"] == "TrainJob" and owner["metadata"]["name"] not in jobsets:
                     assumed.objects += self._made_by_trainer(owner, runtimes, assumed.notes)
@@ -210,7 +218,6 @@ class _Assumer:
                     _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])
             except BadFileError as error:
                 assumed.faults.append((owner, error))
-            advance()
         faulty = {id(owner) for owner, _ in assumed.faults}
         assumed.owners = [owner for owner in assumed.owners if id(owner) not in faulty]
 
@@ -247,7 +254,10 @@ class _Assumer:
             added = [runtimes[key]]
         runtime = typed_runtime(_marked(runtimes[key], notes))
         try:
-            jobset = build_jobset(trainjob, copy.deepcopy(runtime["spec"]))
+            with located(f"the JobSet of TrainJob {metadata['name']}"):
+                self._limit.require(0)
+                jobset = build_jobset(trainjob, runtime["spec"])
+                self._limit.take(memory_of(jobset))
         except UnknownNumNodes:
             raise BadFileError(f"TrainJob {metadata['name']}", "Flux needs spec.trainer.numNodes") from None
         return [*added, self.stored(jobset)]

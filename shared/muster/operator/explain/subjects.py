@@ -92,10 +92,17 @@ def explain_owners(
             raise BadFileError(f"{ref}: {path}", message) from None
 
 
-def facts_of_files(assumed: AssumedObjects, below: Cluster | None) -> Iterator[Facts]:
-    """Yield the facts of the objects in files that are explained by themselves."""
+def facts_of_files(
+    assumed: AssumedObjects, below: Cluster | None, explaining: Callable[[str], object]
+) -> Iterator[Facts]:
+    """Yield the facts of the objects in files that are explained by themselves; `explaining` as for owners.
+
+    Raises:
+        BadFileError: a field of an object has the wrong type.
+    """
     cluster = DryRunCluster(assumed.objects, below)
-    for body in assumed.others:
+    for number, body in enumerate(assumed.others, start=1):
+        explaining(f"{number} of {len(assumed.others)}: {body['kind']} {body['metadata']['name']}")
         try:
             yield facts_of(cluster, body)
         except ValidationError as error:

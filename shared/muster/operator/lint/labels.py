@@ -102,7 +102,11 @@ def _check(place: str, field: str, name: str, value: str) -> Iterator[tuple[Seve
         where = {"pod": "a pod template", "Namespace": "a Namespace", "owner": "a job or runtime"}[rule.place]
         yield Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {where}"
     elif not rule.valid(value):
-        yield Severity.ERROR, "InvalidLabel", f"{value!r} has no effect: must be {rule.values}"
+        yield (
+            Severity.ERROR,
+            "InvalidLabel",
+            f"{cut_to(value, KEY_LENGTH)!r} has no effect: must be {rule.values}",
+        )
 
 
 @dataclass(frozen=True, slots=True)

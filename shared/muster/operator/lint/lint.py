@@ -117,7 +117,9 @@ def lint(
         progress(f"object {number}")
         for found in _in_object(entry.body, locks, result):
             result.add(_fault(entry, found))
-    assumed = assume_cluster([entry.body for entry in latest.values()], namespace=namespace)
+    assumed = assume_cluster(
+        [entry.body for entry in latest.values()], namespace=namespace, limit=limit, progress=progress
+    )
     for body, found in _in_owners(assumed, result, progress):
         result.add(_fault(latest[_key(body)], found))
     result.sort(files)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 
 from muster.cluster.interface import Object
+from muster.simulator.apiserver.objects import copied
 from muster.simulator.controllers.framework.fields import controller_reference
 
 PREFIX = "jobset.sigs.k8s.io/"
@@ -15,7 +15,7 @@ RESTART_ATTEMPT = PREFIX + "restart-attempt"
 
 def with_defaults(jobset: Object) -> Object:
     """Return a copy with the defaults of the CRD and the mutating webhook (jobset_webhook.go, Default)."""
-    jobset = copy.deepcopy(jobset)
+    jobset = copied(jobset)
     spec = jobset["spec"]
     spec.setdefault("successPolicy", {}).setdefault("operator", "All")
     spec.setdefault("startupPolicy", {}).setdefault("startupPolicyOrder", "AnyOrder")
@@ -42,7 +42,7 @@ def child_name(jobset: Object, rjob: Object, index: int) -> str:
 
 def child_job(jobset: Object, rjob: Object, index: int) -> Object:
     """Return the Job at an index of a replicatedJob, for the current attempt (constructJob)."""
-    template = copy.deepcopy(rjob["template"])
+    template = copied(rjob["template"])
     spec = template["spec"]
     keys = jobset_keys(jobset, rjob, index)
     metadata = template.get("metadata") or {}

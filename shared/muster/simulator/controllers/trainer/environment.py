@@ -18,12 +18,10 @@ _MILLI_PER_CPU = 1000
 def upsert(container: Object, variables: list[Object]) -> None:
     """Set environment variables in a container; an existing name keeps its position."""
     env = list(container.get("env") or [])
+    positions = {entry["name"]: position for position, entry in reversed([*enumerate(env)])}
     for variable in variables:
-        names = [entry["name"] for entry in env]
-        if variable["name"] in names:
-            env[names.index(variable["name"])] = variable
-        else:
-            env.append(variable)
+        position = positions.setdefault(variable["name"], len(env))
+        env[position : position + 1] = [variable]
     if env:
         container["env"] = env
 

@@ -6,9 +6,8 @@ TrainJob's `spec.initializer` and `spec.trainer`.
 
 from __future__ import annotations
 
-import copy
-
 from muster.cluster.interface import Object
+from muster.simulator.apiserver.objects import copied
 from muster.simulator.controllers.framework.fields import controller_reference
 from muster.simulator.controllers.jobset.jobs import with_defaults
 from muster.simulator.controllers.trainer.environment import inject, upsert
@@ -94,8 +93,8 @@ def ancestor_of(rjob: Object) -> str:
 
 
 def _patched(template: Object, trainjob: Object) -> Object:
-    """Return the runtime's template with all runtimePatches merged; replicatedJobs keep their order."""
-    result = copy.deepcopy(template)
+    """Return a copy of the runtime's template with all runtimePatches; replicatedJobs keep their order."""
+    result = dict(template)
     for patch in trainjob["spec"].get("runtimePatches") or []:
         overlay = ((patch.get("trainingRuntimeSpec") or {}).get("template")) or {}
         result["spec"] = merged(result["spec"], overlay.get("spec") or {})
@@ -105,7 +104,7 @@ def _patched(template: Object, trainjob: Object) -> Object:
             if values:
                 metadata = {**metadata, name: {**(metadata.get(name) or {}), **values}}
         result["metadata"] = metadata
-    return result
+    return dict(copied(result))
 
 
 def _runs_trainer(rjob: Object, policy: Object | None) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 MERGE_KEYS = {
@@ -19,7 +18,7 @@ MERGE_KEYS = {
 
 
 def merged(source: Any, patch: Any, field: str = "") -> Any:
-    """Return the source with the patch merged in; neither argument is modified.
+    """Return the source with the patch merged in, which shares parts with both; neither is modified.
 
     Args:
         source: a JSON value.
@@ -27,7 +26,7 @@ def merged(source: Any, patch: Any, field: str = "") -> Any:
         field: the name of the field that holds both values.
     """
     if isinstance(source, dict) and isinstance(patch, dict):
-        result = copy.deepcopy(source)
+        result = dict(source)
         for name, value in patch.items():
             if value is None:
                 result.pop(name, None)
@@ -36,7 +35,7 @@ def merged(source: Any, patch: Any, field: str = "") -> Any:
         return result
     if isinstance(source, list) and isinstance(patch, list) and field in MERGE_KEYS:
         return _merged_list(source, patch, MERGE_KEYS[field])
-    return copy.deepcopy(patch)
+    return patch
 
 
 def _merged_list(source: list[Any], patch: list[Any], key: str) -> list[Any]:
@@ -44,4 +43,4 @@ def _merged_list(source: list[Any], patch: list[Any], key: str) -> list[Any]:
     result = [
         merged(entry, overlays.pop(entry[key])) if entry[key] in overlays else entry for entry in source
     ]
-    return [*copy.deepcopy(result), *copy.deepcopy(list(overlays.values()))]
+    return [*result, *overlays.values()]
