@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from muster.events.cloudevent import (
+    MOST_ATTRIBUTES,
     REQUIRED,
     STRUCTURED,
     UNLIMITED,
@@ -71,16 +72,19 @@ def _with_raw_data(text: str) -> dict[str, Any]:
     """Return the members of a JSON object, the data as they are.
 
     Raises:
-        ValueError: it is no JSON object.
+        ValueError: it is no JSON object, or has more members than an event.
     """
-    return {
-        member.name: RawJson(member.raw.strip())
-        if member.name == "data" and member.value is not None
-        else member.value
-        for member in members_of(text, _DECODER)
-    }
+    members: dict[str, Any] = {}
+    for number, member in enumerate(members_of(text, _DECODER)):
+        if number > MOST_MEMBERS:
+            raise ValueError(f"more than {MOST_MEMBERS} members")
+        is_data = member.name == "data" and member.value is not None
+        members[member.name] = RawJson(member.raw.strip()) if is_data else member.value
+    return members
 
 
+MOST_MEMBERS = 2 * MOST_ATTRIBUTES
+"""The most members of a structured event, null and repeated ones included: each takes three microseconds."""
 _AS_WRITTEN = JsonReader(_with_raw_data, _raw)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,8 +25,8 @@ class Member:
     raw: str
 
 
-def members_of(text: str, decoder: json.JSONDecoder = _DECODER) -> list[Member]:
-    """Return the members of a JSON object, repeated names included.
+def members_of(text: str, decoder: json.JSONDecoder = _DECODER) -> Iterator[Member]:
+    """Yield the members of a JSON object, repeated names included.
 
     Args:
         text: the JSON.
@@ -34,20 +35,18 @@ def members_of(text: str, decoder: json.JSONDecoder = _DECODER) -> list[Member]:
     Raises:
         ValueError: the text is no JSON object, or there is more after it.
     """
-    members: list[Member] = []
-    position = _after(text, 0, "{")
+    position = start = _after(text, 0, "{")
     while _character(text, position) != "}":
-        if members:
+        if position > start:
             position = _after(text, position, ",")
         name, position = decoder.raw_decode(text, _skip(text, position))
         if not isinstance(name, str):
             raise ValueError("the name of a member is no string")  # noqa: TRY004 - as for other broken JSON
-        start = _after(text, position, ":")
-        value, position = decoder.raw_decode(text, _skip(text, start))
-        members.append(Member(name, value, text[start:position]))
+        value_at = _after(text, position, ":")
+        value, position = decoder.raw_decode(text, _skip(text, value_at))
+        yield Member(name, value, text[value_at:position])
     if rest := text[_skip(text, position) + 1 :].strip():
         raise ValueError(f"{rest[:20]!r} after the object")
-    return members
 
 
 def _character(text: str, position: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.events.cloudevent import UnreadableEvent
+from muster.events.cloudevent import STRUCTURED, UnreadableEvent
 from muster.events.dead_letters import DeadLetter, cut, from_config_map, of_request, to_config_map
 from muster.runtime.config import Settings
 from tests.conftest import Wording
@@ -233,3 +233,21 @@ def test_an_integer_of_thousands_of_digits_is_no_attribute() -> None:
     """90 of them took 40 ms."""
     with pytest.raises(UnreadableEvent, match="number"):
         of_request(*structured(EVENT | {"number": 10**4000}))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"a":1' + b',"a":1' * 8_000 + b"}", b"{" + b",".join(b'"a%d":null' % n for n in range(4_000)) + b"}"],
+)
+def test_thousands_of_members_are_no_event(body: bytes) -> None:
+    """They are read one by one."""
+    with cpu.at_most(0.004), pytest.raises(UnreadableEvent, match="members"):
+        of_request({"content-type": "application/cloudevents+json"}, body)
+
+
+def test_the_last_of_several_data_counts() -> None:
+    """As in any JSON of Python; `null` is none."""
+    text = json.dumps(EVENT | {"data": 1})
+    for last, kept in (("[ 2 ]", "[ 2 ]"), ("null", None)):
+        letter = of_request({"content-type": STRUCTURED}, f'{text[:-1]}, "data":\n {last} }}'.encode())
+        assert letter.event.get("data") == kept

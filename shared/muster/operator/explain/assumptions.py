@@ -117,6 +117,10 @@ def _copied_without_nulls(body: Object) -> Object:
     return {**copied({**body, "spec": None}), "spec": _set_fields(body["spec"])}
 
 
+def _place(body: Object) -> tuple[str, str]:
+    return body["metadata"]["namespace"], body["metadata"]["name"]
+
+
 def _runtime_key(runtime: Object) -> _RuntimeKey:
     metadata = runtime["metadata"]
     return runtime["kind"], metadata.get("namespace", ""), metadata["name"]
@@ -207,12 +211,12 @@ class _Assumer:
         for name in sorted({owner["metadata"]["namespace"] for owner in assumed.owners} - set(namespaces)):
             namespaces[name] = self._assumed_namespace(name, assumed.notes)
             assumed.objects.append(namespaces[name])
-        jobsets = {body["metadata"]["name"] for body in assumed.objects if body["kind"] == "JobSet"}
+        jobsets = {_place(body) for body in assumed.objects if body["kind"] == "JobSet"}
         runtimes = {_runtime_key(body): body for body in assumed.objects if body["kind"] in RUNTIMES}
         for number, owner in enumerate(list(assumed.owners), start=1):
             progress(f"job {number} of {len(assumed.owners)}")
             try:
-                if owner["kind"] == "TrainJob" and owner["metadata"]["name"] not in jobsets:
+                if owner["kind"] == "TrainJob" and _place(owner) not in jobsets:
                     assumed.objects += self._made_by_trainer(owner, runtimes, assumed.notes)
                 if owner["kind"] == "Job":
                     _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])

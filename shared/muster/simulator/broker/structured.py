@@ -30,7 +30,7 @@ def read(body: bytes) -> tuple[dict[str, str], bytes]:
     if body.lstrip()[:1] != b"{":
         raise NotAnEventError("a structured event is one JSON object")
     try:
-        members = members_of(body.decode())
+        members = list(members_of(body.decode()))
     except ValueError as error:
         raise NotAnEventError(f"broken JSON: {error}") from error
     data = {member.name: member for member in members if member.name in ("data", "data_base64")}
