@@ -115,6 +115,10 @@ class JsonReader:
 
 
 PARSED = JsonReader()
+"""Makes all values."""
+_WITHOUT_FLOATS = json.JSONDecoder(parse_float=FloatText).decode
+WITHOUT_FLOATS = JsonReader(_WITHOUT_FLOATS, _WITHOUT_FLOATS)
+"""Makes FloatText of numbers with a fraction or an exponent, which no field of Kubernetes has."""
 
 
 def receive(

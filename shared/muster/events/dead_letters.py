@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from muster.events.cloudevent import (
+    MEDIA_TYPE,
     MOST_ATTRIBUTES,
     REQUIRED,
     STRUCTURED,
@@ -255,7 +256,8 @@ def _event(headers: Mapping[str, str], body: bytes, limits: EventLimits) -> dict
         name[3:]: unquote(value) for name, value in lower_case.items() if name.startswith("ce-")
     }
     if content_type:
-        event["datacontenttype"] = content_type
+        known = MEDIA_TYPE.fullmatch(content_type)
+        event["datacontenttype"] = content_type if known else "application/octet-stream"
     if isinstance(received.data, bytes):
         return {**event, "data_base64": base64.b64encode(received.data).decode()}
     return event if received.data is None else {**event, "data": received.data}

@@ -11,7 +11,16 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from muster.events.cloudevent import UNLIMITED, EventLimits, Received, UnreadableEvent, receive, shown
+from muster.events.cloudevent import (
+    PARSED,
+    UNLIMITED,
+    EventLimits,
+    JsonReader,
+    Received,
+    UnreadableEvent,
+    receive,
+    shown,
+)
 from muster.events.model import Event, Happened, OtherEvent, ResourceEvent, Sweep
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAME
@@ -30,7 +39,9 @@ NAMESPACE = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 UID = re.compile(r"[A-Za-z0-9-]{0,64}")
 
 
-def parse(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> Event:
+def parse(
+    headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED, reader: JsonReader = PARSED
+) -> Event:
     """Return the event of a request, in binary or structured mode.
 
     The object is taken from the data, not from the extensions `kind`, `name`, `namespace` and `apiversion`,
@@ -39,7 +50,7 @@ def parse(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMIT
     Raises:
         UnreadableEvent: the request is no CloudEvent 1.0, or an ApiServerSource event without its object.
     """
-    event = receive(headers, body, limits)
+    event = receive(headers, body, limits, reader)
     if event.type in SWEEPS:
         return Sweep(event.id)
     matched = RESOURCE_TYPE.fullmatch(event.type)

@@ -45,8 +45,9 @@ def members_of(text: str, decoder: json.JSONDecoder = _DECODER) -> Iterator[Memb
         value_at = _after(text, position, ":")
         value, position = decoder.raw_decode(text, _skip(text, value_at))
         yield Member(name, value, text[value_at:position])
-    if rest := text[_skip(text, position) + 1 :].strip():
-        raise ValueError(f"{rest[:20]!r} after the object")
+    end = _skip(text, _skip(text, position) + 1)
+    if end < len(text):
+        raise ValueError(f"{text[end : end + 20]!r} after the object")
 
 
 def _character(text: str, position: int) -> str:

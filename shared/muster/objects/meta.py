@@ -63,6 +63,18 @@ def has_too_much_text(body: Mapping[str, Any]) -> bool:
     return left < 0
 
 
+def has_more_values(body: Mapping[str, Any], most: int) -> bool:
+    """Whether the mappings and lists of an object together have more values; so many are counted at most."""
+    rest: list[Any] = [body]
+    values = 0
+    while rest and values <= most:
+        container = rest.pop()
+        values += len(container)
+        entries = container.values() if isinstance(container, Mapping) else container
+        rest += [entry for entry in entries if isinstance(entry, Mapping | list)]
+    return values > most
+
+
 def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return the first field that names an object and is longer than Kubernetes allows, and its limit."""
     for name, most in _LENGTHS:
@@ -204,7 +216,8 @@ class KubernetesObject(View):
         Raises:
             pydantic.ValidationError: a field has a type that no API server would have stored.
         """
-        return cls.model_validate(body)
+        # Of `replicated_jobs` the API server knows nothing.
+        return cls.model_validate(body, by_alias=True, by_name=False)
 
     @property
     def ref(self) -> ObjectRef:

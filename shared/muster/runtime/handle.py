@@ -14,7 +14,7 @@ from cloudevents.core.bindings.http import HTTPMessage
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
-from muster.events.cloudevent import EventLimits
+from muster.events.cloudevent import PARSED, WITHOUT_FLOATS, EventLimits
 from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.reply import reply_event
@@ -162,6 +162,8 @@ class Handler:
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)
         self._limits = EventLimits(settings.body_limit_values, settings.attribute_limit)
+        # The data of other events may have numbers that the step reads.
+        self._reader = WITHOUT_FLOATS if step.other_events is None else PARSED
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
@@ -198,7 +200,7 @@ class Handler:
             about = logs.claimed(headers)
             try:
                 with self._workers.reading.turn(len(body), cluster.seconds_left):
-                    event = parse(headers, body, self._limits)
+                    event = parse(headers, body, self._limits, self._reader)
                     about = logs.about(event)
                     subject = _subject(self.step, event)
                     event = _without_data(event)  # the event may have to wait

@@ -52,9 +52,12 @@ def with_metadata(**fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": "a", "namespace": "b", "uid": "c", "generation": 1, **fields}}
 
 
-def runtime(jobs: int, policy: str = "") -> dict[str, Any]:
-    """A runtime of so many replicatedJobs."""
-    entries = [{"name": f"j{number}"} for number in range(jobs)]
+def runtime(jobs: int, policy: str = "", owners: int = 0) -> dict[str, Any]:
+    """A runtime of so many replicatedJobs, whose templates have so many owners."""
+    pod: dict[str, Any] = (
+        {"spec": {"template": {"metadata": {"ownerReferences": [{}] * owners}}}} if owners else {}
+    )
+    entries = [{"name": f"j{number}", "template": pod} for number in range(jobs)]
     annotations = {"annotations": {POLICY: policy}} if policy else {}
     return with_metadata(**annotations) | {"spec": {"template": {"spec": {"replicatedJobs": entries}}}}
 
@@ -69,7 +72,12 @@ OBJECTS = {
     "tolerations": with_metadata()
     | {"spec": {"tolerations": full({}), "schedulingGates": full({"name": "a"})}},
     "a runtime of many jobs": runtime(256),
-    "a runtime of some jobs with a policy": runtime(16, "workload: {groups: [" + "{name: a}," * 45 + "]}"),
+    "replicated_jobs": with_metadata() | {"spec": {"replicated_jobs": full({"name": "a"})}},
+    "a runtime of jobs of many owners": runtime(5, owners=SIZE // 15),
+    "a runtime of replicated_jobs": with_metadata()
+    | {"spec": {"template": {"spec": {"replicated_jobs": full({"name": "a"})}}}},
+    "numbers": with_metadata() | {"status": {"conditions": [{"a": 7e-311}] * 1_000}},
+    "a runtime of some jobs with a policy": runtime(8, "workload: {groups: [" + "{name: a}," * 45 + "]}"),
 }
 
 

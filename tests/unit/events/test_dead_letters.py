@@ -251,3 +251,17 @@ def test_the_last_of_several_data_counts() -> None:
     for last, kept in (("[ 2 ]", "[ 2 ]"), ("null", None)):
         letter = of_request({"content-type": STRUCTURED}, f'{text[:-1]}, "data":\n {last} }}'.encode())
         assert letter.event.get("data") == kept
+
+
+def test_a_letter_of_no_media_type_can_be_read() -> None:
+    """The data are bytes then."""
+    headers, body = binary(EVENT)
+    letter = of_request(headers | {"Content-Type": "text"}, body)
+    assert from_config_map(to_config_map(letter, "n")) == letter
+    assert base64.b64decode(letter.event["data_base64"]) == body
+
+
+def test_other_blanks_than_those_of_json_are_no_event() -> None:
+    """Such as a no-break space after the object."""
+    with pytest.raises(UnreadableEvent):
+        of_request({"content-type": STRUCTURED}, json.dumps(EVENT).encode() + "\u00a0".encode())

@@ -16,7 +16,15 @@ from typing import Any
 from pydantic import Field
 
 from muster.objects.field_paths import FieldPath, Path, owned_by
-from muster.objects.meta import Entries, KubernetesObject, ManagedFieldsEntry, ObjectMeta, ObjectRef, View
+from muster.objects.meta import (
+    Entries,
+    KubernetesObject,
+    ManagedFieldsEntry,
+    ObjectMeta,
+    ObjectRef,
+    View,
+    has_more_values,
+)
 from muster.policy import group_labels
 from muster.policy.limits import RUNTIME_JOBS
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb, as_refused
@@ -58,9 +66,9 @@ _OTHER_GROUPS = {
 }
 """Reasons to leave a Job template alone, with the field that shows them, for messages."""
 
-SMALL_JOBS, SMALL_POLICY = 16, 512
-"""The most replicatedJobs, and characters of policies, of a runtime whose event is decided without a look at
-the runtime. Those that the Trainer ships have up to three."""
+SMALL_JOBS, SMALL_VALUES, SMALL_POLICY = 8, 600, 512
+"""The most replicatedJobs, values and characters of policies of a runtime whose event is decided without a
+look at the runtime. Those that the Trainer ships have up to three, and some 100 values."""
 
 _TEMPLATE: Path = ("spec", "template")
 
@@ -174,7 +182,7 @@ def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
 
 
 def small_and_up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
-    """Return `up_to_date`, but None without a look at more than SMALL_JOBS, or a policy above SMALL_POLICY.
+    """Return `up_to_date`, but None without a look at a runtime that is not small, or has a long policy.
 
     The time of `up_to_date` grows with the square of the replicatedJobs: 256 of them, in 4 KB, take 30 ms,
     and a policy of 16 KiB as much.
@@ -182,7 +190,7 @@ def small_and_up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
     jobs: Any = runtime
     for name in ("spec", "template", "spec", "replicatedJobs"):
         jobs = jobs.get(name) if isinstance(jobs, Mapping) else None
-    if isinstance(jobs, list) and len(jobs) > SMALL_JOBS:
+    if (isinstance(jobs, list) and len(jobs) > SMALL_JOBS) or has_more_values(runtime, SMALL_VALUES):
         return None
     return _up_to_date(runtime, SMALL_POLICY)
 
@@ -283,7 +291,7 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
     if policy is not None and policy.workload is not None:
         labels = labels_for(policy.workload, steps)
     for index, name, entry in _entries(runtime):
-        job = JobTemplate.model_validate(entry.get("template") or {})
+        job = JobTemplate.model_validate(entry.get("template") or {}, by_alias=True, by_name=False)
         left = grouped_by_others(job)
         if left in _OTHER_GROUPS:
             desired.left[name] = left
