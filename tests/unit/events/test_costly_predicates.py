@@ -54,9 +54,8 @@ def with_metadata(**fields: Any) -> dict[str, Any]:
 
 def runtime(jobs: int, policy: str = "", owners: int = 0) -> dict[str, Any]:
     """A runtime of so many replicatedJobs, whose templates have so many owners."""
-    pod: dict[str, Any] = (
-        {"spec": {"template": {"metadata": {"ownerReferences": [{}] * owners}}}} if owners else {}
-    )
+    owned: dict[str, Any] = {"metadata": {"ownerReferences": [{}] * owners}}
+    pod = {"spec": {"template": owned}} if owners else {}
     entries = [{"name": f"j{number}", "template": pod} for number in range(jobs)]
     annotations = {"annotations": {POLICY: policy}} if policy else {}
     return with_metadata(**annotations) | {"spec": {"template": {"spec": {"replicatedJobs": entries}}}}

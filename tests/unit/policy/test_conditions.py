@@ -32,6 +32,7 @@ from tests.support.builders import (
     labelled,
     named,
     observed,
+    of_uid,
     placed,
     pods_of,
     ref,
@@ -250,6 +251,7 @@ def test_the_reason_and_message_of_a_waiting_group(
 
 
 TRAINJOB = a_trainjob()
+OTHER = a_job(named("other"), of_uid("another"))
 JOBSET = a_jobset_of_trainjob(
     a_replicated_job("dataset-initializer", step="dataset-initializer", pods=1),
     a_replicated_job("node", step="trainer", after=("dataset-initializer",)),
@@ -324,6 +326,14 @@ def test_the_worst_reason_wins_and_every_waiting_group_is_named(wording: Wording
             "RefusedByApi",
             (NAME, "no such: class"),
             id="a fallback group has its reason",
+        ),
+        pytest.param(
+            observed(
+                groups=[a_pod_group(NAME, annotated({"muster.dev/stand-in": "NotMarked: b"}), root=OTHER)]
+            ),
+            "NotMarked",
+            (NAME, "b"),
+            id="one for the pods of another owner too",
         ),
         pytest.param(
             observed(others=[a_users_workload(a_basic("x"), a_basic("y"))], groups=[a_pod_group()]),

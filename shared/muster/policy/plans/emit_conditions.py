@@ -10,7 +10,7 @@ from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import POD_GROUPS
 from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER, HOW_TO_SWITCH_ON
-from muster.policy.group_labels import belongs_to
+from muster.policy.group_labels import belongs_to, is_musters
 from muster.policy.model import (
     Action,
     Decision,
@@ -184,7 +184,9 @@ def conditions_of(
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in statuses if name not in existing]
     groups = [existing[name] for name in statuses if name in existing]
-    fallback = [group for group in groups if _is_fallback(group, resolved)]
+    fallback = list(
+        filter(_is_fallback, groups)
+    )  # also one for pods of another owner with labels of this one
     fallback += _fallback_of_strays(resolved, members)
     total = len(statuses) + len(wanted_composites)
     ready = _ready(resolved.why_no_groups, missing, fallback, total)
@@ -269,15 +271,14 @@ def _fallback_of_strays(resolved: ResolvedOwner, members: LiveMembers) -> list[P
     wanted = {name for _, name in resolved.pod_groups()}
     named = {pod.pod_group_name for pod in members.pods if not (pod.finished or pod.being_deleted)}
     strays = named - wanted
-    return [
-        group for group in members.groups if group.metadata.name in strays and _is_fallback(group, resolved)
-    ]
+    made = [group for group in members.groups if belongs_to(group.metadata.labels, resolved.root.uid)]
+    return [group for group in made if group.metadata.name in strays and _is_fallback(group)]
 
 
-def _is_fallback(group: PodGroup, resolved: ResolvedOwner) -> bool:
+def _is_fallback(group: PodGroup) -> bool:
     """Whether Muster made a group in place of a gang."""
     metadata = group.metadata
-    return manifests.FALLBACK in metadata.annotations and belongs_to(metadata.labels, resolved.root.uid)
+    return manifests.FALLBACK in metadata.annotations and is_musters(metadata.labels)
 
 
 def _without_groups(failure: GroupingFailure, *, held: bool = False) -> tuple[Condition, Condition]:
