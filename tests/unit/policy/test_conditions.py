@@ -329,10 +329,14 @@ def test_the_worst_reason_wins_and_every_waiting_group_is_named(wording: Wording
         ),
         pytest.param(
             observed(
-                groups=[a_pod_group(NAME, annotated({"muster.dev/stand-in": "NotMarked: b"}), root=OTHER)]
+                groups=[
+                    a_pod_group(
+                        NAME, annotated({"muster.dev/stand-in": "RefusedByApi: no such: class"}), root=OTHER
+                    )
+                ]
             ),
-            "NotMarked",
-            (NAME, "b"),
+            "RefusedByApi",
+            (NAME, "no such: class"),
             id="one for the pods of another owner too",
         ),
         pytest.param(
