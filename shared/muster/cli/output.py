@@ -84,6 +84,14 @@ def echo_documents(documents: Iterable[Mapping[str, Any]], output: str) -> int:
     return number
 
 
+def echo_lines(lines: Iterable[str], length: int) -> None:
+    """Print lines as they come, about `length` of them."""
+    with progress(length, "printing", hidden=sys.stdout.isatty()) as advance:
+        for line in lines:
+            echo(line)
+            advance()
+
+
 def echo_sections(sections: Mapping[str, Any], output: str) -> None:
     """Print a mapping as `echo_data` does, but the items of its lists one by one."""
     _echo_sections(sections, output)

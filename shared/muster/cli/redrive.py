@@ -8,10 +8,11 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_items, echo_line, output_option, step_shown
+from muster.cli.output import CommandError, echo, echo_items, echo_line, echo_lines, output_option, step_shown
 from muster.cli.tables import table
 from muster.cluster.client import Client
 from muster.operator.redrive import (
+    MOST_LETTERS,
     NoBrokerError,
     StoredLetter,
     forget,
@@ -64,6 +65,8 @@ def command(
         cluster.require_namespace(namespace, hint="; -n names the namespace of Muster")
         with step_shown("reading") as show:
             letters = list_letters(client, namespace, reading=show)
+        if len(letters) == MOST_LETTERS:
+            echo_line(f"muster: there may be more than these {MOST_LETTERS} dead letters", err=True)
         if not (everything or names):
             _print(letters, output)
             return
@@ -112,7 +115,7 @@ def _print(letters: Sequence[StoredLetter], output: str) -> None:
     elif not letters:
         echo("no dead letters")
     else:
-        echo(table(HEADERS, [_row(stored) for stored in letters]))
+        echo_lines(table(HEADERS, [_row(stored) for stored in letters]), len(letters))
 
 
 def _row(stored: StoredLetter) -> tuple[str, ...]:

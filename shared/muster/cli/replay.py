@@ -164,8 +164,10 @@ def command(  # noqa: PLR0913 - one argument for each option
     with errors_as_bad_input():
         limit = DataLimit()
         requests = _requests(event_files, limit)
-        for request in requests:
-            _warn(request.location, event_of(request))
+        with step_shown("reading") as show:
+            for number, request in enumerate(requests, start=1):
+                show(f"event {number} of {len(requests)}")
+                _warn(request.location, event_of(request))
         deliveries = len(requests) * (1 + duplicates) * (1 + twice)
         if deliveries > MOST_DELIVERIES:
             raise BadInput(f"{deliveries} deliveries, of {MOST_DELIVERIES} at most: take fewer --duplicates")

@@ -12,7 +12,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import Connection, KubeconfigOptions, brief, cluster_options, connected
-from muster.cli.output import echo, echo_items, echo_line, output_option, step_shown
+from muster.cli.output import echo, echo_items, echo_line, echo_lines, output_option, step_shown
 from muster.cli.tables import fitted, terminal_columns
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
@@ -26,6 +26,8 @@ WATCH_SECONDS = 2.0
 """The shortest time between two looks of --watch."""
 _SHARE_OF_TIME = 5
 """A look of --watch may take one part in so many of the time: in a large cluster it looks less often."""
+_LONGEST_PAUSE_SECONDS = 30.0
+"""The longest time between two looks of --watch, in which nothing is shown."""
 
 
 @click.command("status")
@@ -77,8 +79,10 @@ def _watch(look: Callable[[], ClusterStatus], show: Callable[[ClusterStatus], No
     shown: ClusterStatus | None = None
     while True:
         began = time.monotonic()
+        took = 0.0
         try:
             status = look()
+            took = time.monotonic() - began
         except ClusterError as error:
             if shown is None:
                 raise
@@ -89,15 +93,17 @@ def _watch(look: Callable[[], ClusterStatus], show: Callable[[ClusterStatus], No
                     click.clear()
                 show(status)
             shown = status
-        time.sleep(max(WATCH_SECONDS, (_SHARE_OF_TIME - 1) * (time.monotonic() - began)))
+        time.sleep(min(max(WATCH_SECONDS, (_SHARE_OF_TIME - 1) * took), _LONGEST_PAUSE_SECONDS))
 
 
 def _show(status: ClusterStatus, namespace: str, output: str) -> None:
     if output == "text":
-        tables = list(filter(None, (_table(status.items, state) for state in State)))
-        if tables:
-            echo("\n\n".join(tables))
-        elif not status.not_read:
+        tables = filter(None, ([item for item in status.items if item.state is state] for state in State))
+        for number, items in enumerate(tables):
+            if number:
+                echo("")
+            _print_table(items)
+        if not (status.items or status.not_read):
             place = f"in namespace {namespace}; -A looks at all" if namespace else "in any namespace"
             echo(f"nothing is waiting {place}")
     else:
@@ -108,16 +114,15 @@ def _show(status: ClusterStatus, namespace: str, output: str) -> None:
         echo_line(f"muster: {kind} could not be read: {message}", err=True)
 
 
-def _table(items: Sequence[Item], state: State) -> str:
-    """Return the table of the items in a state; "" if there are none."""
+def _print_table(items: Sequence[Item]) -> None:
+    """Print the items of a state."""
     now = datetime.now(UTC)  # noqa: TID251 - a command uses the real time
     rows = [
         (item.namespace, item.what, _age(item.since, now), item.reason, " ".join(item.message.split()))
         for item in items
-        if item.state is state
     ]
-    headers = ("NAMESPACE", HEADS[state], "FOR", "REASON", "MESSAGE")
-    return fitted(headers, rows, terminal_columns()) if rows else ""
+    headers = ("NAMESPACE", HEADS[items[0].state], "FOR", "REASON", "MESSAGE")
+    echo_lines(fitted(headers, rows, terminal_columns()), len(rows))
 
 
 def _age(since: str, now: datetime) -> str:

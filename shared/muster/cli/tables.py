@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from muster.objects.text import cut_to, printable
 
@@ -17,54 +18,61 @@ _GAP = "  "
 _INDENT = " " * 4
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as text in aligned columns, as kubectl prints them.
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of rows in aligned columns, as kubectl prints them.
 
     Control characters are escaped, so that no cell continues in the next line. Long cells are cut, since the
     longest makes all rows as wide.
     """
-    return _aligned(headers, [list(map(_cell, row)) for row in rows])
-
-
-def _cell(text: str, most: int = CELL) -> str:
-    return cut_to(printable(text, most + 1), most)
-
-
-def _aligned(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+    cells = [list(map(_cell, row)) for row in rows]
+    widths = _widths(headers, cells)
     widths[-1] = 0
-    return "\n".join(
-        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (headers, *rows)
-    )
+    return (_line(row, widths).rstrip() for row in (headers, *cells))
 
 
-def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> str:
-    """Return a table whose last column is a text; if it is too wide, each text stands below its row.
+def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], columns: int | None) -> Iterator[str]:
+    """Yield the lines of a table whose last column is a text; if it is too wide, each text is below its row.
 
-    Texts may be longer than cells: each makes only its own row as wide.
+    Texts may be longer than cells: each makes only its own row as wide. They are escaped one after another,
+    because all of 10,000 rows take gigabytes.
 
     Args:
         headers: of the columns.
         rows: of the table.
         columns: the width of the terminal; None for a file or pipe, where every row is one line.
     """
-    rows = [[*map(_cell, row[:-1]), _cell(row[-1], TEXT)] for row in rows]
-    wide = _aligned(headers, rows)
-    if columns is None or max(map(len, wide.splitlines())) <= columns:
-        return wide
-    head, *lines = _aligned(headers[:-1], [row[:-1] for row in rows]).splitlines()
-    folded = [f"{head}{_GAP}{headers[-1]}"]
-    for line, row in zip(lines, rows, strict=True):
-        folded.append(line)
-        folded += textwrap.wrap(
-            row[-1],
-            columns,
+    cells = [list(map(_cell, row[:-1])) for row in rows]
+    widths = _widths(headers[:-1], cells)
+    room = math.inf if columns is None else columns - sum(widths) - len(_GAP) * len(widths)
+    # An escaped text is no shorter than the text.
+    if all(len(row[-1]) <= room and len(_cell(row[-1], TEXT)) <= room for row in rows):
+        yield _GAP.join((_line(headers[:-1], widths), headers[-1]))
+        for row, cells_of_row in zip(rows, cells, strict=True):
+            yield _GAP.join((_line(cells_of_row, widths), _cell(row[-1], TEXT))).rstrip()
+        return
+    widths[-1] = 0
+    yield _GAP.join((_line(headers[:-1], widths), headers[-1]))
+    for row, cells_of_row in zip(rows, cells, strict=True):
+        yield _line(cells_of_row, widths).rstrip()
+        yield from textwrap.wrap(
+            _cell(row[-1], TEXT),
+            columns or 0,
             initial_indent=_INDENT,
             subsequent_indent=_INDENT,
             break_on_hyphens=False,
         )
-    return "\n".join(folded)
+
+
+def _cell(text: str, most: int = CELL) -> str:
+    return cut_to(printable(text, most + 1), most)
+
+
+def _widths(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(headers, *rows, strict=True)]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
 
 
 def terminal_columns() -> int | None:

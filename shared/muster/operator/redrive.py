@@ -57,10 +57,17 @@ class StoredLetter:
     error: str
 
 
+MOST_LETTERS = 10_000
+"""The most letters that are listed: dead-letter keeps 100, but who may write ConfigMaps beside it can make
+any number, of which each may have texts of 12 KB."""
+
+
 def list_letters(
     client: Client, namespace: str, *, reading: Callable[[str], object] = lambda _step: None
 ) -> list[StoredLetter]:
-    """Return all dead letters of a namespace, oldest first; one page of them is in memory at a time.
+    """Return the dead letters of a namespace, oldest first; one page of them is in memory at a time.
+
+    Of more than MOST_LETTERS the first by name are returned.
 
     Args:
         client: of the API server.
@@ -74,7 +81,8 @@ def list_letters(
     def read(bodies: Iterable[Object]) -> Iterator[StoredLetter]:
         for number, body in enumerate(bodies, start=1):
             reading(f"letter {number}")
-            yield _read(body)
+            if number <= MOST_LETTERS:
+                yield _read(body)
 
     reading("letters")
     letters = collect(client, CONFIGMAPS, read, namespace, labels=SELECTOR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache, partial
 from itertools import chain, count, groupby
@@ -42,6 +42,10 @@ _ALWAYS_SERVED = (PODS, JOBS)
 
 MOST_ITEMS = 10_000
 """The most items of a status: tenants can make any number, each with a text of kilobytes."""
+
+WHOLE_MESSAGES, SHORT_MESSAGE = 20_000, 200
+"""The most items of a kind whose messages are kept, and the characters of all others: in a cluster with
+150,000 fallback PodGroups, each with an emoji in 2 KB of text, they take more than a gigabyte."""
 
 _LONGEST = {"since": 64, "reason": 128, "message": MESSAGE_LIMIT}
 """The most characters of the texts of an item: tenants can write megabytes."""
@@ -215,7 +219,8 @@ class _Lister:
 
 def _of_owners(kind: OwnerKind, pods: PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
     """Yield the conditions of Muster with status False of the owners that are still to run."""
-    for body in bodies:
+    for number, body in enumerate(bodies):
+        most = MESSAGE_LIMIT if number < WHOLE_MESSAGES else SHORT_MESSAGE
         owner = kind.view.read(body)
         if owner.finished or owner.being_deleted:
             continue
@@ -223,9 +228,9 @@ def _of_owners(kind: OwnerKind, pods: PodStates, bodies: Iterable[Object]) -> It
         run = pods.run(owner.metadata.namespace, runs_as(kind).pod_label, owner.metadata.name)
         state = State.NO_GANG if run and ready is not None else State.WAITING
         if ready is not None and (scheduled is None or ready.get("reason") != scheduled.get("reason")):
-            yield _of_condition(body, ready, state)
+            yield _of_condition(body, ready, state, most=most)
         if scheduled is not None:
-            yield _of_condition(body, scheduled, state)
+            yield _of_condition(body, scheduled, state, most=most)
 
 
 def _if_false(kind: OwnerKind, owner: OwnerObject, name: str) -> Mapping[str, Any] | None:
@@ -233,7 +238,7 @@ def _if_false(kind: OwnerKind, owner: OwnerObject, name: str) -> Mapping[str, An
     return condition if condition is not None and condition.get("status") == "False" else None
 
 
-def _of_condition(body: Object, condition: Mapping[str, Any], state: State) -> Item:
+def _of_condition(body: Object, condition: Mapping[str, Any], state: State, *, most: int) -> Item:
     metadata = body["metadata"]
     return Item(
         metadata.get("namespace", ""),
@@ -241,14 +246,19 @@ def _of_condition(body: Object, condition: Mapping[str, Any], state: State) -> I
         state,
         condition.get("lastTransitionTime") or "",
         condition.get("reason") or "",
-        condition.get("message") or "",
+        cut_to(condition.get("message") or "", most),
     )
 
 
 def _of_groups(pods: PodStates, bodies: Iterable[Object]) -> Iterator[tuple[tuple[str, str], Item | None]]:
     """Yield namespace and name of each group, with its entry if it has one."""
+    found = 0
     for group in map(PodGroup.read, bodies):
-        yield (group.metadata.namespace, group.metadata.name), _of_group(group, pods)
+        entry = _of_group(group, pods)
+        found += entry is not None
+        if entry is not None and found > WHOLE_MESSAGES:
+            entry = replace(entry, message=cut_to(entry.message, SHORT_MESSAGE))
+        yield (group.metadata.namespace, group.metadata.name), entry
 
 
 def _of_group(group: PodGroup, pods: PodStates) -> Item | None:

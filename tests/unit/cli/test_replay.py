@@ -108,6 +108,10 @@ def test_the_objects_each_event_and_the_sweep_are_shown(
     monkeypatch.setattr(replay, "step_shown", noting(steps))
     stream = filed("e.json", [an_event(), an_event(happened="update", id="2")])
     muster("replay", stream, "--objects", filed("c.yaml", CLUSTER), "--sweep")
+    assert [step for step in steps if step.startswith("reading event ")] == [
+        "reading event 1 of 2",
+        "reading event 2 of 2",
+    ]
     assert [step for step in steps if step.startswith("replaying")] == [
         "replaying objects of moment 1",
         "replaying event 1 of 2",

@@ -341,8 +341,8 @@ def test_unreadable_kinds_fail_the_command(
 def test_a_table_that_is_too_wide_is_folded() -> None:
     """The text stands below its row, with whole names; in a file every row is one line."""
     headers, row = ("WAITS", "MESSAGE"), ("job/llama", "word " * 20 + "llama-main-33333333")
-    assert len(fitted(headers, [row], None).splitlines()) == 2
-    lines = fitted(headers, [row], 40).splitlines()
+    assert len(list(fitted(headers, [row], None))) == 2
+    lines = list(fitted(headers, [row], 40))
     assert lines[:2] == ["WAITS  MESSAGE", "job/llama"]
     assert max(map(len, lines)) <= 40
     assert lines[-1].endswith("llama-main-33333333")

@@ -20,6 +20,8 @@ Key = tuple[str, str]
 LARGEST_KEPT = 64 * 1024
 """The most bytes of an object's JSON that is kept beside the object for the next answer."""
 
+_VERSION_DIGITS = 19
+"""The most digits of a resourceVersion, a number of 64 bits; Python makes no text of one with thousands."""
 HISTORY = 4096
 """The number of changes kept for each resource; a watch from an older version gets 410."""
 
@@ -161,7 +163,7 @@ class Store:
         """Store an object with its own resourceVersion; versions assigned later are higher."""
         with self.lock:
             version = str(at(obj, "metadata", "resourceVersion") or "")
-            if not version.isdecimal():
+            if not (version.isascii() and version.isdecimal() and len(version) <= _VERSION_DIGITS):
                 return self.put(resource, obj)
             self._version = max(self._version, int(version))
             return self._keep(resource, ObjectRecord(obj))

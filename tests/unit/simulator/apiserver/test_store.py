@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from muster.simulator.apiserver.store import LARGEST_KEPT, ObjectRecord
+from muster.simulator.apiserver.store import LARGEST_KEPT, ObjectRecord, Store
 
 
 def record(text: str) -> ObjectRecord:
@@ -32,3 +32,13 @@ def test_the_json_of_small_objects_is_kept() -> None:
     small, large = record("a"), record("x" * LARGEST_KEPT)
     assert small.tail is small.tail
     assert large.tail is not large.tail
+
+
+@pytest.mark.parametrize("version", ["9" * 4_301, "\u0663", "x", ""])
+def test_a_version_that_is_no_number_of_64_bits_is_replaced(version: str) -> None:
+    """Python makes neither a number of thousands of digits of a text, nor the text of one."""
+    store = Store()
+    loaded = {"metadata": {"name": "a", "namespace": "b", "resourceVersion": version}}
+    assert store.load(("", "configmaps"), loaded).version == 2
+    other = {"metadata": {"name": "c", "namespace": "b"}}
+    assert store.put(("", "configmaps"), other).version == 3
