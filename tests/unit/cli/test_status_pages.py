@@ -261,8 +261,8 @@ def test_a_watch_pauses_for_half_a_minute_at_most(monkeypatch: pytest.MonkeyPatc
         pauses.append(seconds)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(status_command.time, "sleep", sleep)
-    monkeypatch.setattr(status_command.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr("muster.cli.status.time.sleep", sleep)
+    monkeypatch.setattr("muster.cli.status.time.monotonic", lambda: next(clock))
     with pytest.raises(KeyboardInterrupt):
         status_command._watch(ClusterStatus, lambda _status: None)
     assert pauses == [30.0]
