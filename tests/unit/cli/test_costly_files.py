@@ -209,3 +209,26 @@ def test_an_installation_with_a_long_name_is_refused(muster: Muster, filed: File
     result = muster("check", "--overlay", filed("installed.yaml", policy), "--kubeconfig", "/none")
     assert result.exit_code == 2
     assert_names(result.stderr, "installed.yaml", "API server stores")
+
+
+@pytest.mark.parametrize("name", ["nvidia.com/gpu", "cpu"])
+@pytest.mark.parametrize("quantity", ["1k", "1e3", "1Ki", "5E", "1m", "0.5", "1e400", 2])
+def test_any_quantity_of_a_trainer_is_read(muster: Muster, filed: Filed, name: str, quantity: Any) -> None:
+    """As the API server reads it; `1k` was a bug of `lint` and `explain`."""
+    job = b.a_trainjob()
+    job["spec"]["trainer"] = {"numNodes": 2, "resourcesPerNode": {"limits": {name: quantity}}}
+    path = filed("job.json", job)
+    assert [muster(command, path).exit_code for command in ("lint", "explain")] == [0, 0]
+
+
+@pytest.mark.parametrize("beside", [[], [b.a_trainjob()]], ids=["alone", "used"])
+def test_a_runtime_with_a_null_in_a_list_is_a_fault(muster: Muster, filed: Filed, beside: list[Any]) -> None:
+    """Of the runtime, whether a TrainJob uses it or not."""
+    runtime = a_runtime(None)
+    runtime["metadata"]["name"] = "torch-distributed"
+    runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["dependsOn"] = [None]
+    path = filed("runtime.json", a_list(runtime, *beside))
+    for command, exit_code in (("lint", 1), ("explain", 2)):
+        result = muster(command, path)
+        assert result.exit_code == exit_code, result.output
+        assert_names(result.output, "torch-distributed", "dependsOn")

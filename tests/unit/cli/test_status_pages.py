@@ -23,7 +23,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.operator import status, status_pods
-from muster.operator.check import Level, check_installation, check_policies, check_uninstall
+from muster.operator.check import Level, check_installation, check_policies, check_uninstall, policies
 from muster.operator.status import ClusterStatus, Item, State, read_status
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
@@ -266,3 +266,16 @@ def test_a_watch_pauses_for_half_a_minute_at_most(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(KeyboardInterrupt):
         status_command._watch(ClusterStatus, lambda _status: None)
     assert pauses == [30.0]
+
+
+def test_check_names_no_more_invalid_policies_than_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of 30,000 Jobs, each of 16 KB of emojis, which a message had in 49 KB, took 1.4 GiB."""
+    monkeypatch.setattr(policies, "MOST_FINDINGS", 2)
+    text = '{"volcano": {"queue": "' + "\U0001f600" * 3_500 + '"}}'
+    jobs = [b.a_job(b.named(f"job-{number}"), b.annotated({POLICY: text})) for number in range(5)]
+    *named, others, last = check_policies(
+        _Paged([*jobs, b.a_job(b.annotated({POLICY: "workload: {}"}))]), "home"
+    )
+    assert len(named) == 2
+    assert max(len(finding.message) for finding in named) < 3_000
+    assert (others.level, others.message.split()[0], last.message.split()[0]) == (Level.WARN, "3", "1")

@@ -20,7 +20,9 @@ from muster.objects.resources import (
     TRAINJOBS,
     Resource,
 )
+from muster.objects.text import cut_to
 from muster.operator.check.preflight import Finding, Level
+from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.policy.sources.source import (
     ANNOTATION,
     CONFIG_MAP,
@@ -36,6 +38,11 @@ from muster.policy.sources.source import (
 _RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 _OWNERS = (TRAINJOBS, JOBSETS, JOBS)
 _NAMED = f"metadata.name={CONFIG_MAP}"
+
+MOST_FINDINGS = 1_000
+"""The most invalid policies of a kind that are named: tenants can make any number, each with a long text."""
+_ONE_MORE = Finding(Level.WARN, "", "")
+"""Stands for a finding beyond those."""
 
 _Item = TypeVar("_Item")
 
@@ -58,17 +65,17 @@ def check_policies(cluster: RawCluster, namespace: str) -> Iterator[Finding]:
         locks = []
     valid = len(locks)
     in_config_maps = partial(_checked_config_maps, locks, namespace)
-    checked = _collect(cluster, CONFIGMAPS, in_config_maps, unread, fields=_NAMED)
+    checked = _collect(cluster, CONFIGMAPS, partial(_limited, in_config_maps), unread, fields=_NAMED)
     for resource in _RUNTIMES:
         view = partial(_checked, locks, Level.FAIL, sources_of_runtime)
-        checked += _collect(cluster, resource, view, unread)
+        checked += _collect(cluster, resource, partial(_limited, view), unread)
     for resource in _OWNERS:
-        checked += _collect(cluster, resource, partial(_checked, locks, Level.WARN, _of_owner), unread)
-    for finding in checked:
-        if finding is None:
-            valid += 1
-        else:
-            yield finding
+        view = partial(_checked, locks, Level.WARN, _of_owner)
+        checked += _collect(cluster, resource, partial(_limited, view), unread)
+    valid += sum(finding is None for finding in checked)
+    yield from (finding for finding in checked if finding is not None and finding is not _ONE_MORE)
+    if left_out := sum(finding is _ONE_MORE for finding in checked):
+        yield Finding(Level.WARN, "policies", f"{left_out} more are invalid")
     yield from unread
     yield Finding(Level.OK, "policies", f"{valid} are valid")
 
@@ -115,6 +122,16 @@ def _checked(
             yield next(_invalid(source, locks, level), None)
 
 
+def _limited(
+    view: Callable[[Iterable[Object]], Iterator[Finding | None]], bodies: Iterable[Object]
+) -> Iterator[Finding | None]:
+    """Yield what a view yields, and _ONE_MORE for each finding beyond MOST_FINDINGS."""
+    found = 0
+    for finding in view(bodies):
+        found += finding is not None
+        yield finding if finding is None or found <= MOST_FINDINGS else _ONE_MORE
+
+
 def _checked_config_maps(
     locks: Sequence[PolicySource], administrators: str, bodies: Iterable[Object]
 ) -> Iterator[Finding | None]:
@@ -130,7 +147,7 @@ def _invalid(source: PolicySource, locks: Sequence[PolicySource], level: Level) 
     policy = resolve_policy((*locks, source))
     if isinstance(policy, InvalidPolicy):
         message = policy.failure.message.removeprefix(f"{source.where}: ")
-        yield Finding(level, source.where, f"{policy.failure.reason}: {message}")
+        yield Finding(level, source.where, f"{policy.failure.reason}: {cut_to(message, MESSAGE_LIMIT)}")
 
 
 def _misplaced_locks(body: Object, administrators: str) -> Iterator[Finding]:

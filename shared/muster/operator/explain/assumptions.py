@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
 from muster.objects.memory import DataLimit, memory_of
@@ -21,6 +23,7 @@ from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.policy.sources.source import CONFIG_MAP
 from muster.replay.files import BadFileError, located
 from muster.replay.snapshots import Object, Objects
+from muster.runtime.responses import first_fault
 from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.objects import copied
 from muster.simulator.apiserver.status import ApiError
@@ -300,15 +303,23 @@ def _label_pod_template(job: Object, namespace: Object) -> None:
 
 
 def _marked(runtime: Object, notes: list[str]) -> Object:
-    """Return a runtime with the group labels that mark_runtime writes before a TrainJob uses it."""
+    """Return a runtime with the group labels that mark_runtime writes before a TrainJob uses it.
+
+    Raises:
+        BadFileError: a field of it has the wrong type.
+    """
     named = f"{runtime['kind']} {runtime['metadata']['name']}"
     policy = runtime["spec"].get("podGroupPolicy") or {}
     patched = sorted({"workload", "kaiScheduler"} & set(policy))
     if patched:
         field_path = f"spec.podGroupPolicy.{patched[0]}"
         notes.append(f"{named}: {field_path} is assumed to be kept, by CRDs patched with runtime-policy-crd")
-    view = KubernetesObject.read(runtime)
-    decision = plan_runtime(RuntimeInputs(view.ref, runtime), _ANY_TIME)
+    try:
+        view = KubernetesObject.read(runtime)
+        decision = plan_runtime(RuntimeInputs(view.ref, runtime), _ANY_TIME)
+    except ValidationError as error:
+        path, message = first_fault(error)
+        raise BadFileError(f"{named}: {path}", message) from None
     updates: Iterator[Object] = (
         dict(action.body)
         for action in (decision.actions if isinstance(decision, Plan) else ())

@@ -164,7 +164,7 @@ def _in_owners(
         unknown = isinstance(error, UnknownRuntimeError)
         reason = "UnknownRuntime" if unknown else Reason.UNREADABLE_OBJECT
         severity = Severity.WARNING if unknown else Severity.ERROR
-        yield body, (severity, str(reason), str(error))
+        yield assumed.examples.get(id(body), body), (severity, str(reason), str(error))
     cluster = DryRunCluster(assumed.objects)
     for owner in assumed.owners:
         written = assumed.examples.get(id(owner), owner)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from muster.cluster.interface import Object
+from muster.objects.quantities import milli
 
 INDEX_PATH = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 PORT = 29500
-_MILLI_PER_CPU = 1000
+_MILLI = 1000
 
 
 def upsert(container: Object, variables: list[Object]) -> None:
@@ -127,7 +128,7 @@ def _gpus(resources: Object) -> int:
     for kind in ("limits", "requests"):
         for name, value in (resources.get(kind) or {}).items():
             if "gpu" in name.lower():
-                return int(value)
+                return _whole(value)
     return 0
 
 
@@ -136,7 +137,10 @@ def _cpus(resources: Object) -> int:
     for kind in ("requests", "limits"):
         value: Any = (resources.get(kind) or {}).get("cpu")
         if value:
-            text = str(value)
-            milli = int(text[:-1]) if text.endswith("m") else int(float(text) * _MILLI_PER_CPU)
-            return -(-milli // _MILLI_PER_CPU)
+            return _whole(value)
     return 0
+
+
+def _whole(quantity: Any) -> int:
+    """Return a quantity in whole ones, rounded up."""
+    return -(-milli(str(quantity)) // _MILLI)
