@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from muster.policy.model import Plan
-from tests.support.builders import NOW, Object, a_pod, a_pod_group, bound, gated, placed, with_condition
+from tests.support.builders import (
+    NOW,
+    Object,
+    a_job,
+    a_pod,
+    a_pod_group,
+    annotated,
+    bound,
+    gated,
+    named,
+    of_uid,
+    placed,
+    with_condition,
+)
 from tests.support.planning import Observed, plan_conditions
 
 NAME = "llama-main-33333333"
@@ -11,6 +24,11 @@ SINCE = "2026-11-21T08:00:00Z"
 PLACED = a_pod_group(NAME, placed)
 FREE = [a_pod(None, index, gated()) for index in range(2)]
 RUNNING = [a_pod(None, index, bound) for index in range(2)]
+FALLBACK_OF_OTHER = a_pod_group(
+    NAME,
+    annotated({"muster.dev/stand-in": "RefusedByApi: no such: class"}),
+    root=a_job(named("other"), of_uid("another")),
+)
 NO_ROOM = "minCount (2) cannot be satisfied: 0 scheduled, 2 remaining"
 
 

@@ -226,9 +226,10 @@ def test_a_runtime_with_a_null_in_a_list_is_a_fault(muster: Muster, filed: Filed
     """Of the runtime, whether a TrainJob uses it or not."""
     runtime = a_runtime(None)
     runtime["metadata"]["name"] = "torch-distributed"
-    runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["dependsOn"] = [None]
+    jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    jobs[0]["template"]["spec"]["template"]["spec"]["tolerations"] = [None]
     path = filed("runtime.json", a_list(runtime, *beside))
     for command, exit_code in (("lint", 1), ("explain", 2)):
         result = muster(command, path)
         assert result.exit_code == exit_code, result.output
-        assert_names(result.output, "torch-distributed", "dependsOn")
+        assert_names(result.output, "torch-distributed", "tolerations")

@@ -32,7 +32,6 @@ from tests.support.builders import (
     labelled,
     named,
     observed,
-    of_uid,
     placed,
     pods_of,
     ref,
@@ -42,7 +41,16 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-from tests.support.conditions import FREE, NAME, NO_ROOM, PLACED, RUNNING, planned_conditions, refused
+from tests.support.conditions import (
+    FALLBACK_OF_OTHER,
+    FREE,
+    NAME,
+    NO_ROOM,
+    PLACED,
+    RUNNING,
+    planned_conditions,
+    refused,
+)
 from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_conditions
 
@@ -251,7 +259,6 @@ def test_the_reason_and_message_of_a_waiting_group(
 
 
 TRAINJOB = a_trainjob()
-OTHER = a_job(named("other"), of_uid("another"))
 JOBSET = a_jobset_of_trainjob(
     a_replicated_job("dataset-initializer", step="dataset-initializer", pods=1),
     a_replicated_job("node", step="trainer", after=("dataset-initializer",)),
@@ -328,13 +335,7 @@ def test_the_worst_reason_wins_and_every_waiting_group_is_named(wording: Wording
             id="a fallback group has its reason",
         ),
         pytest.param(
-            observed(
-                groups=[
-                    a_pod_group(
-                        NAME, annotated({"muster.dev/stand-in": "RefusedByApi: no such: class"}), root=OTHER
-                    )
-                ]
-            ),
+            observed(groups=[FALLBACK_OF_OTHER]),
             "RefusedByApi",
             (NAME, "no such: class"),
             id="one for the pods of another owner too",

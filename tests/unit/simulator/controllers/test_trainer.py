@@ -14,7 +14,6 @@ from muster.simulator.controllers import shipped_runtime, shipped_runtimes
 from muster.simulator.controllers.framework.writes import Apply, Delete, RecordEvent
 from muster.simulator.controllers.trainer.controller import TrainerController, next_status
 from muster.simulator.controllers.trainer.jobset import build_jobset
-from tests.support import cpu
 from tests.unit.simulator.controllers.support import (
     NOW,
     an_object,
@@ -399,34 +398,3 @@ def test_all_runtimes_trainer_ships_are_at_hand() -> None:
         "torch-distributed-with-cache",
         "flux-distributed",
     }
-
-
-def _variable(number: int) -> Object:
-    """A runtimePatch with a variable of its own."""
-    env = [{"name": f"PATCH_{number}", "value": "x"}]
-    pod = {"spec": {"containers": [{"name": "node", "env": env}]}}
-    rjobs = [{"name": "node", "template": {"spec": {"template": pod}}}]
-    return {
-        "manager": f"m{number}",
-        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": rjobs}}},
-    }
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param(
-            {"trainer": {"env": [{"name": f"E{number}"} for number in range(10_000)]}}, id="variables"
-        ),
-        pytest.param({"runtimePatches": [_variable(number) for number in range(600)]}, id="patches"),
-    ],
-)
-def test_large_trainjobs_take_little_time(spec: Object) -> None:
-    """`explain` of one with 60,000 variables or 4,000 patches, of a megabyte, did not end in 150 s."""
-    trainjob = _trainjob(**spec)
-    before = yaml.safe_dump(trainjob)
-    with cpu.at_most(0.5):
-        jobset = build_jobset(trainjob, shipped_runtime("torch-distributed")["spec"])
-    assert yaml.safe_dump(trainjob) == before
-    node = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
-    assert len(node["env"]) >= 600
