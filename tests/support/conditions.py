@@ -24,7 +24,7 @@ SINCE = "2026-11-21T08:00:00Z"
 PLACED = a_pod_group(NAME, placed)
 FREE = [a_pod(None, index, gated()) for index in range(2)]
 RUNNING = [a_pod(None, index, bound) for index in range(2)]
-FALLBACK_OF_OTHER = a_pod_group(
+FALLBACK = a_pod_group(
     NAME,
     annotated({"muster.dev/stand-in": "RefusedByApi: no such: class"}),
     root=a_job(named("other"), of_uid("another")),

@@ -10,6 +10,7 @@ from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.conftest import Wording
+from tests.support import conditions as c
 from tests.support.builders import (
     NOW,
     Object,
@@ -41,16 +42,7 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-from tests.support.conditions import (
-    FALLBACK_OF_OTHER,
-    FREE,
-    NAME,
-    NO_ROOM,
-    PLACED,
-    RUNNING,
-    planned_conditions,
-    refused,
-)
+from tests.support.conditions import FREE, NAME, NO_ROOM, PLACED, RUNNING, planned_conditions, refused
 from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_conditions
 
@@ -335,7 +327,7 @@ def test_the_worst_reason_wins_and_every_waiting_group_is_named(wording: Wording
             id="a fallback group has its reason",
         ),
         pytest.param(
-            observed(groups=[FALLBACK_OF_OTHER]),
+            observed(groups=[c.FALLBACK]),
             "RefusedByApi",
             (NAME, "no such: class"),
             id="one for the pods of another owner too",
