@@ -34,7 +34,9 @@ def ref_of(body: Mapping[str, Any]) -> ObjectRef:
 LONGEST_NAME = 253
 """The most characters of a name in Kubernetes."""
 
-_LENGTHS = (("apiVersion", LONGEST_NAME + 1 + 63), ("kind", 63))
+_QUALIFIED_NAME = LONGEST_NAME + 1 + 63
+"""The most characters of an apiVersion, and of the key of a label: a DNS name, `/` and 63 more."""
+_LENGTHS = (("apiVersion", _QUALIFIED_NAME), ("kind", 63))
 _METADATA_LENGTHS = (("name", LONGEST_NAME), ("namespace", 63), ("uid", 128), ("creationTimestamp", 64))
 """The most characters of what names an object in Kubernetes: of an apiVersion those of a group, `/` and a
 version. Messages repeat them. The API server makes UIDs of 36 and times of 20 characters."""
@@ -43,12 +45,10 @@ version. Messages repeat them. The API server makes UIDs of 36 and times of 20 c
 MOST_TEXT = 3 * 1024 * 1024
 """The most characters of the texts of an object: an API server takes no larger request
 (MaxRequestBodyBytes in apiserver/pkg/server/config.go, Kubernetes v1.37.1)."""
-_USUAL_KEY = LONGEST_NAME + 1 + 63
-"""The most characters of a key of a label; longer keys count as texts."""
 
 
 def has_too_much_text(body: Mapping[str, Any]) -> bool:
-    """Whether the texts of an object together have more characters than an API server takes."""
+    """Return whether the texts of an object, with keys longer than those of labels, exceed MOST_TEXT."""
     rest: list[Any] = [body]
     left = MOST_TEXT
     while rest and left >= 0:
@@ -57,14 +57,14 @@ def has_too_much_text(body: Mapping[str, Any]) -> bool:
             left -= len(value)
         elif isinstance(value, dict):
             rest += value.values()
-            rest += [key for key in value if len(str(key)) > _USUAL_KEY]
+            rest += [key for key in value if len(str(key)) > _QUALIFIED_NAME]
         elif isinstance(value, list):
             rest += value
     return left < 0
 
 
-def has_more_values(body: Mapping[str, Any], most: int) -> bool:
-    """Whether the mappings and lists of an object together have more values; so many are counted at most."""
+def has_more_fields(body: Mapping[str, Any], most: int) -> bool:
+    """Return whether the mappings and lists of an object have more fields and entries than `most`."""
     rest: list[Any] = [body]
     values = 0
     while rest and values <= most:

@@ -16,17 +16,9 @@ from muster.events.cloudevent import EventLimits
 from muster.events.parse import parse
 from muster.runtime.config import Settings
 from muster.runtime.handle import _subject
-from muster.steps import step_named
+from muster.steps import step_named, step_names
 from tests.support import cpu
 
-STEPS = (
-    "create_workload",
-    "create_pod_groups",
-    "patch_pods",
-    "resize_gang",
-    "emit_conditions",
-    "mark_runtime",
-)
 SETTINGS = Settings()
 LIMITS = EventLimits(SETTINGS.body_limit_values, SETTINGS.attribute_limit)
 SIZE = 16_000
@@ -94,7 +86,7 @@ def deciding(name: str, happened: str, body: bytes) -> Callable[[], object]:
 
 @pytest.mark.parametrize("content", OBJECTS.values(), ids=OBJECTS)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", step_names())
 def test_no_predicate_takes_long(name: str, kind: str, content: dict[str, Any]) -> None:
     """200 events a second of 25 ms each made those of all others late, with 0.4 MB a second."""
     body = json.dumps({"apiVersion": KINDS[kind], "kind": kind, **content}).encode()

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from muster.objects.meta import ObjectMeta, ObjectRef, View, is_true
+from muster.objects.meta import LONGEST_NAME, ObjectMeta, ObjectRef, View, is_true
 from muster.objects.pods import PodTemplate
 from muster.objects.resources import JOBS
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupLabels
 from muster.policy.model import NoOp
-from muster.policy.owners.kind import (
-    NAME_LENGTH,
-    OwnerKind,
-    OwnerObject,
-    OwnerSpec,
-    OwnerStatus,
-    PodSet,
-    priority_of,
-)
+from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec, OwnerStatus, PodSet, priority_of
 from muster.policy.reasons import Reason
 
 CONTROLLER = "kubernetes.io/job-controller"
@@ -178,7 +170,7 @@ def job_workload_name(job: ObjectRef) -> str:
     name, cut to leave room, and the safely encoded FNV-1a hash of `(types.UID)` followed by the UID.
     """
     hashed = _safe_encode(str(fnv1a_32(f"(types.UID){job.uid}".encode())))
-    return f"{job.name[: NAME_LENGTH - len(hashed) - 1]}-{hashed}"
+    return f"{job.name[: LONGEST_NAME - len(hashed) - 1]}-{hashed}"
 
 
 def fnv1a_32(data: bytes) -> int:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from muster.objects.meta import KubernetesObject, ObjectRef, View, is_true
+from muster.objects.meta import LONGEST_NAME, KubernetesObject, ObjectRef, View, is_true
 from muster.objects.pods import Conditions, PodTemplate
 from muster.objects.resources import Resource
 from muster.objects.scheduling import PriorityClass
@@ -23,8 +23,6 @@ from muster.policy.reasons import Reason
 
 _DEFAULT = "PreemptLowerPriority"
 NEVER = "Never"
-NAME_LENGTH = 253
-"""The most characters of the name of an object (RFC 1123)."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def priority_of(name: str, classes: Collection[PriorityClass]) -> Priority:
         name: the priorityClassName; "" takes the cluster's default class, without which pods have priority 0.
         classes: the PriorityClasses of the cluster; empty if they were not read.
     """
-    name = name if len(name) <= NAME_LENGTH else ""
+    name = name if len(name) <= LONGEST_NAME else ""
     ranks = {entry.metadata.name: (entry.value, entry.preemption_policy) for entry in classes}
     if ranks and not name:
         defaults = [ranks[entry.metadata.name] for entry in classes if entry.global_default]

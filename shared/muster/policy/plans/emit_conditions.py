@@ -184,10 +184,8 @@ def conditions_of(
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in statuses if name not in existing]
     groups = [existing[name] for name in statuses if name in existing]
-    fallback = list(
-        filter(_is_fallback, groups)
-    )  # also one for pods of another owner with labels of this one
-    fallback += _fallback_of_strays(resolved, members)
+    # One of another owner, whose pods have this one's labels, is no gang either.
+    fallback = [*filter(_is_fallback, groups), *_fallback_of_strays(resolved, members)]
     total = len(statuses) + len(wanted_composites)
     ready = _ready(resolved.why_no_groups, missing, fallback, total)
     ready = without_replaced_groups(resolved, members, ready)

@@ -23,7 +23,7 @@ from muster.objects.meta import (
     ObjectMeta,
     ObjectRef,
     View,
-    has_more_values,
+    has_more_fields,
 )
 from muster.policy import group_labels
 from muster.policy.limits import RUNTIME_JOBS
@@ -190,7 +190,7 @@ def small_and_up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
     jobs: Any = runtime
     for name in ("spec", "template", "spec", "replicatedJobs"):
         jobs = jobs.get(name) if isinstance(jobs, Mapping) else None
-    if (isinstance(jobs, list) and len(jobs) > SMALL_JOBS) or has_more_values(runtime, SMALL_VALUES):
+    if (isinstance(jobs, list) and len(jobs) > SMALL_JOBS) or has_more_fields(runtime, SMALL_VALUES):
         return None
     return _up_to_date(runtime, SMALL_POLICY)
 

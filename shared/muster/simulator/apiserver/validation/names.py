@@ -19,7 +19,7 @@ VALUE_FORMAT = "(" + KEY_FORMAT + ")?"
 REASON_FORMAT = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 
 _SUBDOMAIN = re.compile(LABEL_FORMAT + r"(?:\." + LABEL_FORMAT + ")*+")
-"""SUBDOMAIN_FORMAT, which keeps 100 bytes for each label of a text until all of it is matched."""
+"""Matches what SUBDOMAIN_FORMAT matches, without the 100 bytes that it keeps for each matched label."""
 
 _LOWER = "must consist of lower case alphanumeric characters"
 _ENDS = "must start and end with an alphanumeric character"
