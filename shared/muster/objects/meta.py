@@ -67,12 +67,14 @@ def has_more_fields(body: Mapping[str, Any], most: int) -> bool:
     """Return whether the mappings and lists of an object have more fields and entries than `most`."""
     rest: list[Any] = [body]
     values = 0
-    while rest and values <= most:
+    while rest:
         container = rest.pop()
         values += len(container)
+        if values > most:
+            return True
         entries = container.values() if isinstance(container, Mapping) else container
-        rest += [entry for entry in entries if isinstance(entry, Mapping | list)]
-    return values > most
+        rest += [entry for entry in entries if isinstance(entry, (dict, list))]
+    return False
 
 
 def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
