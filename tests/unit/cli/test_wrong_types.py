@@ -114,6 +114,18 @@ def test_every_file_of_a_folder_is_linted(muster: Muster, filed: Filed, tmp_path
     ]
 
 
+@pytest.mark.parametrize("group", ["example.com", "trainer"])
+def test_a_kind_of_the_same_name_in_another_group_is_not_read(
+    group: str, muster: Muster, filed: Filed
+) -> None:
+    """Its fields may have any type, and no policy of Muster's is in it."""
+    annotations = {"muster.dev/pod-group-policy": "a: 1"}
+    body = {**a_runtime({"template": "a"}), "apiVersion": f"{group}/v1alpha1"}
+    body["metadata"]["annotations"] = annotations
+    result = muster("lint", filed("a.yaml", body), "-o", "json")
+    assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("arguments", "names"),
     [

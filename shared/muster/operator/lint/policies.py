@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.objects.meta import ObjectRef
+from muster.objects.resources import is_known
 from muster.operator.explain.assumptions import RUNTIMES
 from muster.operator.lint.model import Severity
 from muster.policy.owners import owner_kind
@@ -53,6 +54,8 @@ def policies_in(body: Object, locks: Sequence[PolicySource]) -> Iterator[tuple[S
 
 
 def _sources(body: Object) -> Iterator[PolicySource]:
+    if not is_known(body["apiVersion"], body["kind"]):  # a kind of that name in another API group
+        return
     if _is_policy(body):
         kind = PolicySourceKind.CLUSTER if _is_administrators(body) else PolicySourceKind.NAMESPACE
         yield from source_of_config_map(body, kind)
