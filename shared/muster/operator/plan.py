@@ -58,7 +58,7 @@ def plan_step(
     stored = list(objects)
     try:
         yield from _plans(step, request, stored, now, planning)
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         # What no API server has stored may make a step fail; anything else is a bug.
         if wrong := first_type_fault(stored) or _first_without_uid(stored):
             raise BadFileError(*wrong) from None

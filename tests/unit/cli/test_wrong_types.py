@@ -154,6 +154,15 @@ def test_a_plan_that_fails_names_them_too(muster: Muster, filed: Filed) -> None:
     assert_names(result.stderr, "TrainingRuntime team/staged: spec: ")
 
 
+def test_a_plan_of_more_completions_than_python_counts_names_the_field(muster: Muster, filed: Filed) -> None:
+    """An API server stores 32 bits of them."""
+    job = a_job(completions=2**63)
+    files = ["--event", filed("sweep.json", SWEEP), "--objects", filed("a.yaml", job)]
+    result = muster("plan", "create_workload", *files)
+    assert result.exit_code == 2
+    assert_names(result.stderr, "Job team/sweep: spec.completions: ")
+
+
 def test_a_plan_that_needs_the_uid_of_an_object_names_it(muster: Muster, filed: Filed) -> None:
     """No object of an API server is without one; written by hand it may be."""
     job = a_job()
