@@ -17,21 +17,22 @@ from typing import Any, Self, TypeVar
 from muster import steps
 from muster.cluster.read import each
 from muster.cluster.versioned import Versioned
-from muster.kustomize import CLUSTER, load_beside_muster, of_kind, step_files
-from muster.objects.resources import Resource, is_known
+from muster.kustomize import CLUSTER, step_files
+from muster.objects.resources import is_known
 from muster.objects.text import has_more_values
 from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import MOST_VALUES, RecordedRequest
 from muster.replay.snapshots import Object, Objects, RecordedObjects
+from muster.replay.wiring import release_of, watched_kinds, wiring_of
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.status import ApiError
-from muster.simulator.broker import Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
+from muster.simulator.broker import Answer, Broker, CloudEvent, NotAnEventError, Target
 from muster.simulator.direct import Direct
-from muster.simulator.source import ChangeType, Mode, SourceSpec, to_event
+from muster.simulator.source import ChangeType, Mode, to_event
 from muster.simulator.typed import first_type_fault
 
 MAX_ROUNDS = 50
@@ -254,11 +255,14 @@ class ReplayStack:
 
     objects: Objects
     now: datetime
-    server: ApiServer = field(default_factory=ApiServer)
     activities: list[Activity] = field(default_factory=list)
     dead_letters: list[CloudEvent] = field(default_factory=list)
     overlay: Path = CLUSTER
+    server: ApiServer = field(init=False)
     _watched: dict[str, Object] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.server = ApiServer(release=release_of(self.overlay))
 
     def __enter__(self) -> Self:
         # The server stores objects as they are, also groups whose owners have no uid or name.
@@ -268,7 +272,7 @@ class ReplayStack:
         self.server.load(_definitions())
         self._load(_known_objects(self.objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
-        self._broker = Broker(_wiring(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
+        self._broker = Broker(wiring_of(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
         self._watched = self._list_watched()
         return self
 
@@ -312,12 +316,12 @@ class ReplayStack:
     def _subscribers(self) -> Mapping[str, Target | str]:
         files = step_files(self.overlay)
         subscribers: dict[str, Target | str] = {
-            trigger.subscriber: self._function(steps.step_file(trigger.subscriber, files))
-            for trigger in _wiring(self.overlay).triggers
+            trigger.subscriber: self._function(steps.step_file(trigger.subscriber.rpartition("/")[2], files))
+            for trigger in wiring_of(self.overlay).triggers
         }
         return subscribers | {
             trigger.delivery.dead_letter: self._store_dead_letter
-            for trigger in _wiring(self.overlay).triggers
+            for trigger in wiring_of(self.overlay).triggers
             if trigger.delivery.dead_letter
         }
 
@@ -356,7 +360,7 @@ class ReplayStack:
     def _list_watched(self) -> dict[str, Object]:
         """Return all objects that the sources watch, by UID; those without a change are the kept ones."""
         watched: dict[str, Object] = {}
-        for resource, selector in _watched_kinds(self.overlay):
+        for resource, selector in watched_kinds(self.overlay):
             for body in each(self._client, resource, labels=selector):
                 uid = body["metadata"]["uid"]
                 kept = self._watched.get(uid, body)
@@ -386,14 +390,3 @@ def _known_objects(objects: Objects) -> Objects:
 @cache
 def _definitions() -> list[Object]:
     return resource_definitions()
-
-
-@cache
-def _wiring(overlay: Path) -> Wiring:
-    return Wiring.from_manifests(load_beside_muster(overlay)).without_timers()
-
-
-@cache
-def _watched_kinds(overlay: Path) -> tuple[tuple[Resource, str], ...]:
-    specs = map(SourceSpec.from_manifest, of_kind(load_beside_muster(overlay), "ApiServerSource"))
-    return tuple((kind.resource, kind.selector) for spec in specs for kind in spec.kinds)

@@ -64,3 +64,15 @@ def test_a_replay_delivers_to_an_own_step() -> None:
     functions = yaml_files.load(result.output)["functions"]
     assert set(functions) == {*steps.step_names(), "label_racks"}
     assert functions["label_racks"] == {"UpToDate": 3}, "the recording has no nodes, so there are no racks"
+
+
+@pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
+def test_a_replay_with_any_overlay_makes_the_groups(overlay: str) -> None:
+    """Of the release that it is for, with functions of their own or as paths of one Service."""
+    events, objects = RECORDINGS / "1-torch.resource.jsonl.gz", RECORDINGS / "1-torch.objects.yaml.gz"
+    options = {"--objects": objects, "--overlay": EVENTING / "overlays" / overlay, "--output": "yaml"}
+    arguments = [str(word) for option in options.items() for word in option]
+    result = CliRunner().invoke(main, ["replay", str(events), "--drop-groups", *arguments])
+    assert result.exit_code == 0, result.output
+    created = yaml_files.load(result.output)
+    assert [group["name"] for group in created["podGroups"]] == ["llama-trainer-36b8b4c3"]
