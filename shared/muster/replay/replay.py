@@ -251,6 +251,7 @@ class ReplayStack:
         overlay: the kustomization folder with triggers, sources and steps.
         activities: what the functions did so far.
         dead_letters: what could not be delivered so far.
+        server: the API server, of the release that the overlay is for.
     """
 
     objects: Objects

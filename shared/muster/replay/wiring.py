@@ -1,4 +1,4 @@
-"""What a replay needs to know of the manifests of an overlay."""
+"""The triggers, watched kinds and Kubernetes release of an overlay, for a replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from muster.simulator.source import SourceSpec
 
 @cache
 def wiring_of(overlay: Path) -> Wiring:
-    """Return the triggers of an overlay, without the sources that send events at times."""
+    """Return the triggers of an overlay, without its PingSources."""
     return Wiring.from_manifests(load_beside_muster(overlay)).without_timers()
 
 
