@@ -13,6 +13,7 @@ from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.kustomize import CLUSTER, UnsupportedManifestError, load_beside_muster, step_files
 from muster.simulator.broker import Wiring
+from muster.simulator.typed import first_type_fault
 
 
 def overlay_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -24,7 +25,10 @@ def overlay_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., An
 def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Path) -> Path:
     """Return the folder, if it is a kustomization that can be run here: every trigger leads to a step."""
     try:
-        wiring, own = Wiring.from_manifests(load_beside_muster(folder)), step_files(folder)
+        objects = load_beside_muster(folder)
+        if wrong := first_type_fault(objects):
+            raise BadInput(f"--overlay {folder}: {': '.join(wrong)}")
+        wiring, own = Wiring.from_manifests(objects), step_files(folder)
     except FileNotFoundError as error:
         raise BadInput(f"--overlay: {error.filename}: No such file") from None
     except UnsupportedManifestError as error:

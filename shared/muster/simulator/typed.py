@@ -23,7 +23,43 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 """The types in Python of a type of JSON schema, and what is said of others."""
 _QUANTITY: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
+_STRING: Schema = {"type": "string"}
+_STRINGS: Schema = {"type": "object", "additionalProperties": _STRING}
+_DESTINATION: Schema = {"type": "object", "properties": {"ref": _STRINGS, "uri": _STRING}}
+_DELIVERY: Schema = {
+    "type": "object",
+    "properties": {
+        "retry": {"type": "integer", "format": "int32"},
+        **dict.fromkeys(("backoffPolicy", "backoffDelay", "timeout", "retryAfterMax", "format"), _STRING),
+        "deadLetterSink": _DESTINATION,
+    },
+}
+_FILTER: Schema = {
+    "type": "object",
+    "properties": {**dict.fromkeys(("exact", "prefix", "suffix"), _STRINGS), "cesql": _STRING},
+}
+_FILTERS: Schema = {"type": "array", "items": _FILTER}
+_FILTER["properties"].update({"all": _FILTERS, "any": _FILTERS, "not": _FILTER})
+
+
+def _of_spec(**properties: Schema) -> Schema:
+    return {"properties": {"spec": {"type": "object", "properties": properties}}}
+
+
 _MORE: Mapping[tuple[str, str], Schema] = {
+    ("eventing.knative.dev", "Broker"): _of_spec(delivery=_DELIVERY),
+    ("eventing.knative.dev", "Trigger"): _of_spec(
+        broker=_STRING,
+        subscriber=_DESTINATION,
+        delivery=_DELIVERY,
+        filter={"type": "object", "properties": {"attributes": _STRINGS}},
+        filters=_FILTERS,
+    ),
+    ("sources.knative.dev", "PingSource"): _of_spec(
+        **dict.fromkeys(("schedule", "timezone", "data", "contentType"), _STRING),
+        sink=_DESTINATION,
+        ceOverrides={"type": "object", "properties": {"extensions": _STRINGS}},
+    ),
     ("", "ResourceQuota"): {
         "properties": {
             "spec": {
@@ -31,9 +67,12 @@ _MORE: Mapping[tuple[str, str], Schema] = {
                 "properties": {"hard": {"type": "object", "additionalProperties": _QUANTITY}},
             }
         }
-    }
+    },
 }
-"""What is read of kinds that are not served by the embedded API server, by group and kind."""
+"""What is read of kinds that are not served by the embedded API server, by group and kind.
+
+Those of Knative are as in config/core/resources of knative.dev/eventing v0.47.0.
+"""
 
 
 def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -61,7 +100,7 @@ def _faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
     """Yield path and message of each field of the wrong type; null is a field that is not set."""
     if value is None:
         return
-    wrong = _wrong(value, schema)
+    wrong = _wrong(value, schema) or _wrong_key(value)
     if wrong:
         yield path, wrong
     elif isinstance(value, list):
@@ -78,6 +117,12 @@ def _faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
                 # Of metadata in templates the schemas of custom resources say only that it is an object.
                 known = _meta() if key == "metadata" and not child.get("properties") else child
                 yield from _faults(entry, known, f"{path}.{key}".removeprefix("."))
+
+
+def _wrong_key(value: Any) -> str:
+    """Return what is said of a mapping with a key that is no string, as of `yes: a` in YAML; "" of others."""
+    odd = next((key for key in value if not isinstance(key, str)), "") if isinstance(value, dict) else ""
+    return "" if isinstance(odd, str) else f"the key {odd} {fault({'type': 'string_type'})}"
 
 
 def _wrong(value: Any, schema: Schema) -> str:

@@ -114,6 +114,16 @@ def test_every_file_of_a_folder_is_linted(muster: Muster, filed: Filed, tmp_path
     ]
 
 
+def test_a_key_that_is_no_string_is_a_fault(muster: Muster, filed: Filed) -> None:
+    """In YAML `yes` is a boolean."""
+    text = (
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: a, annotations: {yes: b}}, spec: {template: {}}}"
+    )
+    result = muster("lint", filed("a.yaml", text), "-o", "json")
+    assert result.exit_code == 1
+    assert [fault["reason"] for fault in json.loads(result.stdout)] == ["UnreadableObject"]
+
+
 @pytest.mark.parametrize("group", ["example.com", "trainer"])
 def test_a_kind_of_the_same_name_in_another_group_is_not_read(
     group: str, muster: Muster, filed: Filed
