@@ -1,10 +1,12 @@
-"""Escape and cut text that people read, and count what a text takes before it is parsed."""
+"""Escape and cut text that people read, write JSON, and count what a text takes before it is parsed."""
 
 from __future__ import annotations
 
+import json
 import re
 from array import array
 from itertools import accumulate
+from typing import Any
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line separators, marks that reverse the direction of a text, and half characters."""
@@ -43,6 +45,18 @@ def _escaped(text: str) -> str:
 def cut_to(text: str, limit: int) -> str:
     """Return a text; one of more than `limit` characters is cut there and followed by three dots."""
     return text if len(text) <= limit else f"{text[:limit]}..."
+
+
+def json_bytes(value: Any) -> bytes:
+    r"""Return a value as compact JSON in UTF-8; lone surrogates, which that cannot have, are escaped.
+
+    Raises:
+        TypeError: it is no value of JSON.
+        ValueError: it refers to itself.
+    """
+    # In JSON a backslash is only in strings, where Python's escape of a surrogate is that of JSON.
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
 
 
 def text_bytes(content: bytes) -> int:

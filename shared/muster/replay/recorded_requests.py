@@ -12,7 +12,7 @@ from typing import Any
 
 from muster.events.cloudevent import EventLimits
 from muster.objects.memory import DataLimit, memory_of
-from muster.objects.text import has_more_values
+from muster.objects.text import has_more_values, json_bytes
 from muster.replay.files import (
     BadFileError,
     are_json_lines,
@@ -177,7 +177,7 @@ def _body(location: str, body: Any) -> bytes:
 
 def _to_json(location: str, value: Any) -> bytes:
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+        return json_bytes(value)
     except (TypeError, ValueError) as error:
         raise BadFileError(location, f"cannot be JSON: {error}") from None
 

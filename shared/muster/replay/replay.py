@@ -216,8 +216,9 @@ def without_groups(snapshot: RecordedObjects) -> RecordedObjects:
 
 
 def is_musters_group(body: Object) -> bool:
-    """Whether an object is a group or Workload of Muster."""
-    return body["kind"] in GROUP_KINDS and is_musters(body["metadata"].get("labels") or {})
+    """Whether an object is a group or Workload of Muster; not if its labels are no mapping."""
+    labels = body["metadata"].get("labels")
+    return body["kind"] in GROUP_KINDS and isinstance(labels, dict) and is_musters(labels)
 
 
 def carry_over(recorded: Objects, before: Objects) -> Objects:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from math import inf
 from time import monotonic
 
-from muster.objects.text import cut_to
+from muster.objects.text import cut_to, json_bytes
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest, time_of
 from muster.replay.replay import event_of
@@ -96,7 +96,7 @@ def outgoing(request: RecordedRequest, mode: ContentMode) -> OutgoingEvent:
     if mode is ContentMode.BINARY:
         return OutgoingEvent(event, event.headers(), event.data)
     try:
-        body = json.dumps(event.structured(), ensure_ascii=False).encode()
+        body = json_bytes(event.structured())
     except (ValueError, RecursionError):
         raise BadFileError(request.location, "its data is not JSON, contrary to its content type") from None
     return OutgoingEvent(event, {"Content-Type": STRUCTURED}, body)

@@ -82,6 +82,25 @@ def test_any_value_is_read_or_reported(command: str, muster: Muster, filed: File
         assert result.exit_code in {0, 1, 2}, (seed, result.stderr)
 
 
+@pytest.mark.parametrize("labels", [["a"], "a", 3, True])
+@pytest.mark.parametrize("options", [["--drop-groups"], ["--moment", "a", "--moment", "b"]])
+def test_labels_of_a_group_of_a_wrong_type_are_named(
+    options: list[str], labels: Any, muster: Muster, filed: Filed
+) -> None:
+    """Though Muster's groups are left out, and those of a later moment replaced."""
+    metadata = {"name": "a", "namespace": "team", "uid": "1", "labels": labels}
+    group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": {}}
+    moments = [
+        {"kind": "List", "apiVersion": "v1", "moment": name, "items": items}
+        for name, items in (("a", [a_job()]), ("b", [group]))
+    ]
+    objects = moments if "--moment" in options else [group]
+    file = filed("a.yaml", yaml.safe_dump_all(objects))
+    result = muster("replay", filed("sweep.json", SWEEP), "--objects", file, *options)
+    assert result.exit_code == 2
+    assert_names(result.stderr, "PodGroup team/a: metadata.labels")
+
+
 def test_any_value_is_loaded_or_reported(tmp_path: Path) -> None:
     """Into `muster apiserver`."""
     file = tmp_path / "a.yaml"

@@ -16,6 +16,7 @@ VERSIONS = frozenset({"1.0", "0.3"})
 
 _NAME = re.compile(r"[A-Za-z0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
@@ -26,6 +27,11 @@ _INT32 = 2**31
 
 class NotAnEventError(ValueError):
     """The message is not a valid CloudEvent."""
+
+
+def well_formed(text: str) -> str:
+    """Return a text with U+FFFD for each lone surrogate, as Go's encoding/json reads them."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def extension_name(name: str) -> str:
@@ -57,11 +63,13 @@ def text_of(name: str, value: Any) -> str:
 def parsed(attributes: Mapping[str, str]) -> dict[str, str]:
     """Return the attributes in the form in which a broker passes them on.
 
-    Values are trimmed, times are in UTC, sources are escaped, and empty optional attributes are left out.
+    Values are well-formed and trimmed, times are in UTC, sources are escaped, and empty optional attributes
+    are left out.
 
     Raises:
         NotAnEventError: the specversion is unknown, the id is empty, or a time or URI cannot be parsed.
     """
+    attributes = {name: well_formed(value) for name, value in attributes.items()}
     version = attributes.get("specversion", "")
     if version not in VERSIONS:
         raise NotAnEventError(

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from muster.objects.text import json_bytes
 from muster.simulator.broker import structured
 from muster.simulator.broker.attributes import (
     VERSIONS,
@@ -23,6 +24,7 @@ from muster.simulator.broker.attributes import (
     media_type,
     parsed,
     problem,
+    well_formed,
 )
 
 STRUCTURED = "application/cloudevents+json"
@@ -138,5 +140,5 @@ def _data(event: Mapping[str, Any], content_type: str) -> bytes:
     if "data" not in event:
         return b""
     if isinstance(event["data"], str) and not structured.is_json(content_type):
-        return event["data"].encode()
-    return json.dumps(event["data"], separators=(",", ":"), ensure_ascii=False).encode()
+        return well_formed(event["data"]).encode()
+    return json_bytes(event["data"])

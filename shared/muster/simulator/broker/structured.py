@@ -10,7 +10,13 @@ import binascii
 from typing import Any
 
 from muster.objects.json_members import Member, members_of
-from muster.simulator.broker.attributes import NotAnEventError, extension_name, media_type, text_of
+from muster.simulator.broker.attributes import (
+    NotAnEventError,
+    extension_name,
+    media_type,
+    text_of,
+    well_formed,
+)
 
 OWN_NAMES = frozenset(
     {"specversion", "id", "source", "type", "subject", "time", "datacontenttype", "dataschema"}
@@ -82,4 +88,4 @@ def _data(data: dict[str, Member], attributes: dict[str, str]) -> bytes:
         return data["data"].raw.encode()
     if not isinstance(data["data"].value, str):
         raise NotAnEventError("data: not a string, though its content type is not JSON")
-    return str(data["data"].value).encode()
+    return well_formed(data["data"].value).encode()
