@@ -23,6 +23,8 @@ PATIENCE = 60
 """Seconds to wait until a real server has read new roles and policies."""
 
 
+WORKLOAD_REF = {"workloadName": "work", "templateName": "main"}
+
 SHARED = "muster"
 """The account of all functions in the overlay one-service."""
 ONE_SERVICE = objects_of("overlays/one-service")
@@ -172,7 +174,7 @@ def odd_groups(own: Object) -> list[Object]:
     more: list[Object] = [
         {"labels": {**metadata["labels"], **{f"example.com/{number}": "" for number in range(7)}}},
         {"annotations": {f"example.com/{number}": "" for number in range(9)}},
-        {"annotations": {"muster.dev/stand-in": "x" * 2_049}},
+        {"annotations": {"example.com/long": "x" * 2_049}},
         {"annotations": {"muster.dev/pod-group-policy": "x" * 65_537}},
         {"ownerReferences": [*metadata["ownerReferences"], *(_secret(f"{number}") for number in range(2))]},
         {"ownerReferences": [*metadata["ownerReferences"], _secret("x" * 254)]},
@@ -203,6 +205,17 @@ def odd_names(own: Object) -> list[Object]:
         *({"ownerReferences": [reference, second]} for second in seconds),
     ]
     return [{**own, "metadata": {**metadata, **fields}} for fields in more]
+
+
+def odd_specs(own: Object) -> list[Object]:
+    """Return a group of Muster's below a stranger's, and fallback groups that keep pods waiting."""
+    metadata, spec = own["metadata"], {**own["spec"], "workloadRef": WORKLOAD_REF}
+    owner = metadata["ownerReferences"][0]["name"]
+    strangers = ("theirs", f"{owner}-theirs", "theirs-main-0123abcd")
+    below = [{**own, "spec": {**spec, "parentCompositePodGroupName": name}} for name in strangers]
+    fallback = {**metadata, "annotations": {"muster.dev/stand-in": "NotMarked: labels of another owner"}}
+    parent = {"parentCompositePodGroupName": f"{owner}-all-0123abcd", "schedulingPolicy": {"basic": {}}}
+    return [*below, {**own, "metadata": fallback}, {**own, "metadata": fallback, "spec": {**spec, **parent}}]
 
 
 def owning_workload(**fields: Any) -> Object:

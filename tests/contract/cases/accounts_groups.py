@@ -9,6 +9,7 @@ from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.accounts import (
     OUR_GROUP,
     OUR_WORKLOAD,
+    WORKLOAD_REF,
     account,
     apply_again,
     grant,
@@ -16,6 +17,7 @@ from tests.contract.accounts import (
     musters,
     odd_groups,
     odd_names,
+    odd_specs,
     owning_workload,
     refused,
     try_events,
@@ -179,7 +181,28 @@ def fallback_groups_are_named_after_labels(api: Conversation, ns: str) -> None:
     group["metadata"]["name"] = "copied-main-0123abcd-3-0"
     assert refused(function.request("POST", path, group), "create-pod-groups")
     group["metadata"]["annotations"] = {"muster.dev/stand-in": "NotMarked: labels of another owner"}
+    assert refused(function.request("POST", path, group), "create-pod-groups")
+    group["spec"]["schedulingPolicy"] = {"basic": {}}
     function.must("POST", path, group)
+
+
+@case()
+def groups_are_below_those_of_their_owner(api: Conversation, ns: str) -> None:
+    """No token puts a group into a user's tree of groups, or a gang in place of a fallback group."""
+    owner, version = _owner(api, ns), "v1alpha3"
+    root = {"workloadRef": WORKLOAD_REF, "parentCompositePodGroupName": "owner-all-0123abcd"}
+    for step, plural, body in (
+        ("create-workload", "podgroups", pod_group),
+        ("create-pod-groups", "podgroups", pod_group),
+        ("create-pod-groups", "compositepodgroups", composite_group),
+        ("resize-gang", "compositepodgroups", composite_group),
+    ):
+        path = groups(ns, plural, version=version)
+        function = account(api, step, "POST", path, body("theirs", version=version))
+        ours = musters(body(step, version=version), owner)
+        for misuse in odd_specs(ours):
+            assert refused(function.request("POST", path, misuse), step), misuse
+        function.must("POST", path, {**ours, "spec": {**ours["spec"], **root}})
 
 
 def _resize(api: Conversation, ns: str, version: str) -> tuple[Conversation, Object]:
