@@ -11,9 +11,18 @@ import yaml
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.kustomize import CLUSTER, UnsupportedManifestError, load_beside_muster, step_files
+from muster.kustomize import CLUSTER, UnsupportedManifestError, load_beside_muster, of_kind, step_files
+from muster.objects.resources import MUTATING_ADMISSION_POLICIES
+from muster.replay.wiring import release_of
 from muster.simulator.broker import Wiring
+from muster.simulator.source import SourceSpec
 from muster.simulator.typed import first_type_fault
+
+_RELEASE = "1.37"
+"""The Kubernetes release of the simulated controllers."""
+
+_NATIVE_JOBS = "muster-native-jobs"
+"""The admission policy of the overlay `native-jobs`."""
 
 
 def overlay_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -44,3 +53,26 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
             if trigger.subscriber not in own:
                 steps.step_file(trigger.subscriber.rpartition("/")[2])
     return folder
+
+
+def check_suits_stories(folder: Path) -> None:
+    """Check that the stories of `muster run` can pass with an overlay.
+
+    Raises:
+        BadInput: the overlay is for another control plane than the simulated one, or for one namespace.
+    """
+    if reason := _unsuited(folder):
+        raise BadInput(f"--overlay {folder}: {reason}; use it with --kubeconfig")
+
+
+def _unsuited(folder: Path) -> str:
+    """Return why the stories cannot pass with an overlay; "" if they can."""
+    objects, release = load_beside_muster(folder), release_of(folder)
+    if release != _RELEASE:
+        return f"is for Kubernetes {release}, and the simulated controllers are of {_RELEASE}"
+    if _NATIVE_JOBS in {one["metadata"]["name"] for one in of_kind(objects, MUTATING_ADMISSION_POLICIES.kind)}:
+        return "is for clusters with the gate WorkloadWithJob, which the simulated controllers do not have"
+    for source in map(SourceSpec.from_manifest, of_kind(objects, "ApiServerSource")):
+        if source.namespaces is None:
+            return f"watches only the namespace {source.namespace}, and each story has its own namespace"
+    return ""

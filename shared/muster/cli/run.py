@@ -17,7 +17,7 @@ from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
 from muster.cli.kubeconfig_file import write_kubeconfig
 from muster.cli.output import CommandError
-from muster.cli.overlays import overlay_option
+from muster.cli.overlays import check_suits_stories, overlay_option
 from muster.local import display
 from muster.local.followers import Follower, Lines, follower
 from muster.local.functions import FunctionDownError
@@ -88,6 +88,8 @@ def command(
         stories = [story_named(name) for name in names] or list(STORIES)
     if kubeconfig is not None and names:
         raise BadInput("--story: cannot be used with --kubeconfig")
+    if kubeconfig is None:
+        check_suits_stories(overlay)
     # A shell starts background jobs with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)

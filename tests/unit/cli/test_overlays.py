@@ -105,3 +105,23 @@ def test_a_field_of_a_wrong_type_is_named(field: str, value: Any, tmp_path: Path
     assert result.exit_code == 2
     (line,) = result.output.splitlines()
     assert f"spec.{field}" in line
+
+
+@pytest.mark.parametrize(
+    ("overlay", "reason"),
+    [
+        ("kubernetes-1.36", "Kubernetes 1.36"),
+        ("native-jobs", "WorkloadWithJob"),
+        ("one-namespace", "namespace team-a"),
+    ],
+)
+def test_an_overlay_that_no_story_can_pass_with_is_refused(
+    overlay: str, reason: str, monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
+    """Before anything starts: without it every check waited for its time and failed."""
+    monkeypatch.chdir(EVENTING)
+    result = CliRunner().invoke(main, ["run", "--overlay", f"overlays/{overlay}"])
+    assert result.exit_code == 2
+    (line,) = result.output.splitlines()
+    assert reason in line
+    wording(line)
