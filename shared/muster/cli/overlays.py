@@ -70,7 +70,8 @@ def _unsuited(folder: Path) -> str:
     objects, release = load_beside_muster(folder), release_of(folder)
     if release != _RELEASE:
         return f"is for Kubernetes {release}, and the simulated controllers are of {_RELEASE}"
-    if _NATIVE_JOBS in {one["metadata"]["name"] for one in of_kind(objects, MUTATING_ADMISSION_POLICIES.kind)}:
+    policies = of_kind(objects, MUTATING_ADMISSION_POLICIES.kind)
+    if _NATIVE_JOBS in {policy["metadata"]["name"] for policy in policies}:
         return "is for clusters with the gate WorkloadWithJob, which the simulated controllers do not have"
     for source in map(SourceSpec.from_manifest, of_kind(objects, "ApiServerSource")):
         if source.namespaces is None:

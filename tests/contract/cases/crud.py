@@ -53,6 +53,15 @@ def unknown_resource(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def types_of_type_meta(api: Conversation, ns: str) -> None:
+    """A kind or apiVersion that is no string is answered with 400."""
+    for field in ("apiVersion", "kind"):
+        for value in (True, 3, [], {}):
+            answer = api.request("POST", core(ns, "configmaps"), {**config_map(), field: value})
+            assert answer.status == 400, (field, value)
+
+
+@case(releases=BOTH)
 def missing_namespace(api: Conversation, ns: str) -> None:
     """Nothing can be created in a namespace that does not exist."""
     answer = api.request("POST", core(ns + "-no", "configmaps"), config_map())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from muster.cluster.client import Client
 from muster.cluster.errors import Unavailable
@@ -13,7 +15,7 @@ from muster.files import EVENTING
 from muster.kustomize import load
 from muster.objects import yaml_files
 from muster.operator.check import Level, check_installation
-from muster.operator.check.installation import _permissions
+from muster.operator.check.installation import _permissions, _policies_of_no_account
 from muster.simulator.apiserver import ApiServer
 from tests.conftest import Wording
 from tests.support import cpu
@@ -148,3 +150,19 @@ def test_objects_that_something_else_answers_are_reported(
         findings(check_installation(Client.for_server(script.url), objects, YEARS_LATER))
     assert_names(caught.value.message, *names)
     wording(caught.value.message)
+
+
+@pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
+def test_every_policy_names_an_account_of_its_overlay(overlay: str) -> None:
+    """Also in another namespace, or where all functions share an account."""
+    assert list(_policies_of_no_account(load(EVENTING / "overlays" / overlay))) == []
+
+
+def test_policies_that_limit_nobody_are_reported(tmp_path: Path, wording: Wording) -> None:
+    """Kustomize changes the namespace of accounts, and not the text of policies."""
+    text = {"resources": [str(EVENTING / "overlays" / "cluster")], "namespace": "other"}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
+    (finding,) = _policies_of_no_account(load(tmp_path))
+    assert finding.level == Level.WARN
+    assert_names(finding.message, "muster-create-pod-groups", "one-namespace/accounts")
+    wording(finding.message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import product
@@ -31,6 +32,8 @@ _ACCOUNT_POLICIES = (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_
 _KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 _REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _CREATED = 201
+_ACCOUNT = re.compile(r"system:serviceaccount:([^:']+):([^:']+)'")
+"""Namespace and name of the account in a policy's condition."""
 _DEFAULTS = {"failurePolicy": "Fail", "matchPolicy": "Equivalent", "scope": "*"}
 """What the API server sets in admission policies and bindings where nothing is written."""
 
@@ -64,6 +67,7 @@ def check_installation(client: Client, objects: Sequence[Manifest], now: datetim
     for kind in _KNATIVE:
         yield from _readiness(client, kind, of_kind(objects, kind))
     yield from _missing_accounts(objects)
+    yield from _policies_of_no_account(objects)
     yield from _permissions(client, objects)
     yield from _namespaces(client, of_kind(objects, "Namespace"))
     yield from _new_namespaces(client, of_kind(objects, "ApiServerSource"), now)
@@ -210,6 +214,23 @@ def _missing_accounts(objects: Sequence[Manifest]) -> Iterator[Finding]:
             Level.WARN,
             f"account {name}",
             "has rights, but is not one of these objects: name components of Muster before one-service",
+        )
+
+
+def _policies_of_no_account(objects: Sequence[Manifest]) -> Iterator[Finding]:
+    """Warn of policies whose account is none of these objects, as after a change of the namespace."""
+    accounts = {_place(account["metadata"]) for account in of_kind(objects, "ServiceAccount")}
+    without: list[str] = []
+    for policy in of_kind(objects, VALIDATING_ADMISSION_POLICIES.kind):
+        named = set(_ACCOUNT.findall(str(policy["spec"].get("matchConditions"))))
+        if named and not named & accounts:
+            without.append(policy["metadata"]["name"])
+    if accounts and without:
+        yield Finding(
+            Level.WARN,
+            "policies of the service accounts",
+            f"policy {first_names(sorted(without))}: names no account of these objects, so it limits nobody; "
+            "change the account in it as eventing/overlays/one-namespace/accounts does",
         )
 
 

@@ -216,13 +216,21 @@ class RequestTarget:
         """
         body = request.json
         if not isinstance(body, dict):
-            raise bad_request(
-                f"the object provided is unrecognized (must be of type {self.kind.kind}): couldn't get "
-                f"version/kind; json parse error: json: cannot unmarshal {json_type(body)} into Go value of "
-                f"type {GO_TYPE_META} ({request.body[:12].hex()})"
-            )
+            value = f"{json_type(body)} into Go value of type {GO_TYPE_META}"
+            raise self._unrecognized(value, request.body[:12].hex())
+        for name in ("apiVersion", "kind"):
+            if not isinstance(body.get(name), str | None):
+                value = f"{json_type(body[name])} into Go struct field .{name} of type string"
+                raise self._unrecognized(value, f"{request.body[:24].decode(errors='replace')} ...")
         self.check_type(body)
         return body
+
+    def _unrecognized(self, value: str, beginning: str) -> ApiError:
+        """Return the error for a body whose apiVersion and kind cannot be read."""
+        return bad_request(
+            f"the object provided is unrecognized (must be of type {self.kind.kind}): couldn't get "
+            f"version/kind; json parse error: json: cannot unmarshal {value} ({beginning})"
+        )
 
     def check_type(self, body: Object) -> None:
         """Check that an object has this kind and version.
