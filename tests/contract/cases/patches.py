@@ -307,3 +307,13 @@ def patch_unknown_field(api: Conversation, ns: str) -> None:
     assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     strict = {"fieldValidation": "Strict"}
     assert not api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH, strict).ok
+
+
+@case(releases=BOTH)
+def patch_of_type_meta(api: Conversation, ns: str) -> None:
+    """A patch that makes apiVersion or kind no string is refused."""
+    api.must("POST", core(ns, "configmaps"), config_map())
+    for field in ("apiVersion", "kind"):
+        for value in (True, 3, [], {}):
+            answer = api.request("PATCH", core(ns, "configmaps", "one"), {field: value}, MERGE_PATCH)
+            assert answer.status == 422, (field, value)

@@ -215,22 +215,15 @@ class RequestTarget:
             ApiError: 400, the body is not an object, or has another apiVersion or kind.
         """
         body = request.json
-        if not isinstance(body, dict):
-            value = f"{json_type(body)} into Go value of type {GO_TYPE_META}"
-            raise self._unrecognized(value, request.body[:12].hex())
-        for name in ("apiVersion", "kind"):
-            if not isinstance(body.get(name), str | None):
-                value = f"{json_type(body[name])} into Go struct field .{name} of type string"
-                raise self._unrecognized(value, f"{request.body[:24].decode(errors='replace')} ...")
+        if reason := unreadable_type(body):
+            start = request.body[:12].hex()
+            if isinstance(body, dict):
+                start = f"{request.body[:24].decode(errors='replace')} ..."
+            raise bad_request(
+                f"the object provided is unrecognized (must be of type {self.kind.kind}): {reason} ({start})"
+            )
         self.check_type(body)
-        return body
-
-    def _unrecognized(self, value: str, beginning: str) -> ApiError:
-        """Return the error for a body whose apiVersion and kind cannot be read."""
-        return bad_request(
-            f"the object provided is unrecognized (must be of type {self.kind.kind}): couldn't get "
-            f"version/kind; json parse error: json: cannot unmarshal {value} ({beginning})"
-        )
+        return dict(body)
 
     def check_type(self, body: Object) -> None:
         """Check that an object has this kind and version.
@@ -258,6 +251,17 @@ class RequestTarget:
                 f"converting ({self.kind.version}.{kind}) to ({internal}.{self.kind.kind}): "
                 "unknown conversion"
             )
+
+
+def unreadable_type(body: Any) -> str:
+    """Return why apiVersion and kind of a body cannot be read; "" if they can."""
+    if not isinstance(body, dict):
+        value = f"{json_type(body)} into Go value of type {GO_TYPE_META}"
+    elif wrong := [name for name in ("apiVersion", "kind") if not isinstance(body.get(name), str | None)]:
+        value = f"{json_type(body[wrong[0]])} into Go struct field .{wrong[0]} of type string"
+    else:
+        return ""
+    return f"couldn't get version/kind; json parse error: json: cannot unmarshal {value}"
 
 
 GO_TYPE_META = (

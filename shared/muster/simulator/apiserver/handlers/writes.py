@@ -29,7 +29,14 @@ from muster.simulator.apiserver.objects import (
 from muster.simulator.apiserver.patches import managed
 from muster.simulator.apiserver.patches.plain import checked_merge_patch, json_patch, merge_patch
 from muster.simulator.apiserver.patches.strategic import strategic_merge
-from muster.simulator.apiserver.requests import APPLY, Request, RequestTarget, Response, uid_conflict
+from muster.simulator.apiserver.requests import (
+    APPLY,
+    Request,
+    RequestTarget,
+    Response,
+    uid_conflict,
+    unreadable_type,
+)
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
     ApiError,
@@ -118,6 +125,8 @@ class Writer:
                 obj = self._patched_scale(target, request, current)
             else:
                 patched = self._patched(target, request, current | {"apiVersion": target.kind.api_version})
+                if reason := unreadable_type(patched):
+                    raise _invalid_patch(patched, reason)
                 target.check_type(patched)
                 obj = self._decoded_patch(target, request, patched)
                 _check_name(target, obj)
@@ -131,8 +140,7 @@ class Writer:
             if target.kind.custom:
                 raise
             detail = error.message.partition(f"cannot be handled as a {target.kind.kind}: ")[2]
-            field_error = invalid("patch", json.dumps(patched, separators=(",", ":")), detail)
-            raise invalid_object("", "", "", [field_error]) from error
+            raise _invalid_patch(patched, detail) from error
 
     def _patched_scale(self, target: RequestTarget, request: Request, current: Object) -> Object:
         scale = self._patched(target, request, scale_of(target.kind, current))
@@ -345,6 +353,12 @@ def _empty_object(kind: Kind) -> Object:
         properties = kind.schema.get("properties") or {}
         empty |= {field: {} for field in ("spec", "status") if field in properties}
     return empty
+
+
+def _invalid_patch(patched: Object, detail: str) -> ApiError:
+    """Return the error for a patch whose result cannot be read."""
+    text = json.dumps(patched, separators=(",", ":"))
+    return invalid_object("", "", "", [invalid("patch", text, detail)])
 
 
 def _check_namespace(target: RequestTarget, obj: Object) -> None:
