@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.bodies import config_map, core, groups, job, jobs, pod, pod_group, workload
+from tests.contract.bodies import NO_STRINGS, config_map, core, groups, job, jobs, pod, pod_group, workload
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -56,7 +56,7 @@ def unknown_resource(api: Conversation, ns: str) -> None:
 def types_of_type_meta(api: Conversation, ns: str) -> None:
     """A kind or apiVersion that is no string is answered with 400."""
     for field in ("apiVersion", "kind"):
-        for value in (True, 3, [], {}):
+        for value in NO_STRINGS:
             answer = api.request("POST", core(ns, "configmaps"), {**config_map(), field: value})
             assert answer.status == 400, (field, value)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.bodies import config_map, core, gated, pod, serve_widgets, widget, widgets
+from tests.contract.bodies import NO_STRINGS, config_map, core, gated, pod, serve_widgets, widget, widgets
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -314,6 +314,6 @@ def patch_of_type_meta(api: Conversation, ns: str) -> None:
     """A patch that makes apiVersion or kind no string is refused."""
     api.must("POST", core(ns, "configmaps"), config_map())
     for field in ("apiVersion", "kind"):
-        for value in (True, 3, [], {}):
+        for value in NO_STRINGS:
             answer = api.request("PATCH", core(ns, "configmaps", "one"), {field: value}, MERGE_PATCH)
             assert answer.status == 422, (field, value)
