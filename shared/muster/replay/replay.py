@@ -146,7 +146,7 @@ def replay(
             beside Muster's own overlay.
 
     Raises:
-        BadFileError: a request in a file is no CloudEvent.
+        BadFileError: a request in a file is no CloudEvent, or a field of an object has the wrong type.
         NeverQuietError: the functions never stopped writing.
     """
     *_, result = replay_each(events, snapshots, now, listener=listener, progress=progress, overlay=overlay)
@@ -170,6 +170,9 @@ def replay_each(
     result = ReplayResult([], (), ())
     for number, snapshot in enumerate(snapshots):
         progress(f"objects of moment {number + 1}")
+        # The embedded API server stores objects as they are, also groups whose owners have no uid or name.
+        if found := first_type_fault(snapshot.objects):
+            raise BadFileError(*found)
         objects = carry_over(snapshot.objects, result.objects) if number else snapshot.objects
         with ReplayStack(objects, now, overlay=overlay) as stack:
             for count, request in enumerate(events.requests, start=1):
@@ -267,9 +270,6 @@ class ReplayStack:
         self.server = ApiServer(release=release_of(self.overlay))
 
     def __enter__(self) -> Self:
-        # The server stores objects as they are, also groups whose owners have no uid or name.
-        if found := first_type_fault(body for body in self.objects if body["kind"] in GROUP_KINDS):
-            raise BadFileError(*found)
         self.server.start()
         self.server.load(_definitions())
         self._load(_known_objects(self.objects))
@@ -307,13 +307,13 @@ class ReplayStack:
         """Store the objects of the start.
 
         Raises:
-            BadFileError: a field of one has the wrong type.
+            BadFileError: the API server refuses one.
         """
         try:
             self.server.load(objects)
         except ApiError as error:
             self.server.stop()
-            raise BadFileError(*(first_type_fault(objects) or ("objects", error.message))) from None
+            raise BadFileError("objects", error.message) from None
 
     def _subscribers(self) -> Mapping[str, Target | str]:
         files = step_files(self.overlay)

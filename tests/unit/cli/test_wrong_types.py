@@ -82,6 +82,17 @@ def test_any_value_is_read_or_reported(command: str, muster: Muster, filed: File
         assert result.exit_code in {0, 1, 2}, (seed, result.stderr)
 
 
+def replayed(muster: Muster, filed: Filed, body: Object, options: list[str]) -> Any:
+    """The result of a replay of an object, which with two moments is in the second."""
+    moments = [
+        {"kind": "List", "apiVersion": "v1", "moment": name, "items": items}
+        for name, items in (("a", [a_job()]), ("b", [body]))
+    ]
+    objects = moments if "--moment" in options else [body]
+    file = filed("a.yaml", yaml.safe_dump_all(objects))
+    return muster("replay", filed("sweep.json", SWEEP), "--objects", file, *options)
+
+
 @pytest.mark.parametrize("labels", [["a"], "a", 3, True])
 @pytest.mark.parametrize("options", [["--drop-groups"], ["--moment", "a", "--moment", "b"]])
 def test_labels_of_a_group_of_a_wrong_type_are_named(
@@ -90,15 +101,22 @@ def test_labels_of_a_group_of_a_wrong_type_are_named(
     """Though Muster's groups are left out, and those of a later moment replaced."""
     metadata = {"name": "a", "namespace": "team", "uid": "1", "labels": labels}
     group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": {}}
-    moments = [
-        {"kind": "List", "apiVersion": "v1", "moment": name, "items": items}
-        for name, items in (("a", [a_job()]), ("b", [group]))
-    ]
-    objects = moments if "--moment" in options else [group]
-    file = filed("a.yaml", yaml.safe_dump_all(objects))
-    result = muster("replay", filed("sweep.json", SWEEP), "--objects", file, *options)
+    result = replayed(muster, filed, group, options)
     assert result.exit_code == 2
     assert_names(result.stderr, "PodGroup team/a: metadata.labels")
+
+
+@pytest.mark.parametrize("options", [[], ["--moment", "a", "--moment", "b"]])
+@pytest.mark.parametrize("changed", [{"status": ["a"]}, {"metadata": {"uid": ["a"]}}])
+def test_a_field_of_an_owner_of_a_wrong_type_is_named(
+    changed: Object, options: list[str], muster: Muster, filed: Filed
+) -> None:
+    """Also one that no function reads, but the comparison of moments or the summary does."""
+    metadata = {"name": "sweep", "namespace": "team", **changed.get("metadata", {})}
+    jobset = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", **changed, "metadata": metadata}
+    result = replayed(muster, filed, jobset, options)
+    assert result.exit_code == 2
+    assert_names(result.stderr, f"JobSet team/sweep: {'status' if 'status' in changed else 'metadata.uid'}")
 
 
 def test_any_value_is_loaded_or_reported(tmp_path: Path) -> None:

@@ -144,4 +144,4 @@ def _utc(text: str) -> str:
     except (ValueError, OverflowError) as error:
         raise NotAnEventError(f"time {text!r}: {error}") from error
     digits = (fraction or "")[:9].rstrip("0")
-    return f"{time:%Y-%m-%dT%H:%M:%S}{'.' if digits else ''}{digits}Z"
+    return f"{time.replace(tzinfo=None).isoformat(timespec='seconds')}{'.' if digits else ''}{digits}Z"

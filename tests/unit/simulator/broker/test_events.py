@@ -54,6 +54,13 @@ def test_binary_data_is_sent_in_base64() -> None:
     assert CloudEvent.from_structured(event.structured()) == event
 
 
+def test_the_first_year_has_four_digits() -> None:
+    """The time that a broker passes on is one that the next reader accepts."""
+    event = CloudEvent.from_http({**HEADERS, "ce-time": "0001-01-01T02:00:00.50+01:00"}, b"{}")
+    assert event["time"] == "0001-01-01T01:00:00.5Z"
+    assert CloudEvent.from_http(event.headers(), b"{}") == event
+
+
 def test_values_that_are_no_strings_become_their_text() -> None:
     """An extension may be a number or a boolean in JSON; over HTTP it is text."""
     event = CloudEvent.from_structured({**STRUCTURED, "attempt": 3, "final": True, "nothing": None})
