@@ -62,6 +62,16 @@ def types_of_type_meta(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
+def lone_surrogates(api: Conversation, ns: str) -> None:
+    """Half a character in JSON is stored as U+FFFD, also in a name, which is refused for it."""
+    made = api.must("POST", core(ns, "configmaps"), config_map(data={"key": "a\ud800\U0001f600"}))
+    assert made["data"] == {"key": "a\ufffd\U0001f600"}
+    long = config_map("two", annotations={"a": "\ud800"})
+    assert api.must("POST", core(ns, "configmaps"), long)["metadata"]["annotations"] == {"a": "\ufffd"}
+    assert api.request("POST", core(ns, "configmaps"), config_map("\ud800")).status == 422
+
+
+@case(releases=BOTH)
 def missing_namespace(api: Conversation, ns: str) -> None:
     """Nothing can be created in a namespace that does not exist."""
     answer = api.request("POST", core(ns + "-no", "configmaps"), config_map())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,6 +25,7 @@ from muster.simulator.apiserver.status import (
 Stream = Callable[[], Iterator[bytes]]
 """Starts a watch: yields the JSON of an event each, or empty bytes to have the connection checked."""
 
+_ESCAPED_SURROGATE, _SURROGATE = re.compile(rb"\\u[dD]"), re.compile("[\ud800-\udfff]")
 APPLY = "application/apply-patch+yaml"
 ADMINISTRATOR = "kubernetes-admin"
 """The name of a user without a token."""
@@ -140,7 +142,7 @@ class Request:
         if self.method != "PATCH" and self.content_type != "application/json":
             raise unsupported_media_type(READ_TYPES)
         try:
-            return json.loads(self.body or b"null")
+            return from_json(self.body or b"null")
         except ValueError as error:
             raise bad_request(f"error decoding: {error}") from error
 
@@ -154,7 +156,7 @@ class Request:
 
     def _yaml(self) -> Any:
         try:
-            return json.loads(self.body)
+            return from_json(self.body)
         except ValueError:
             import yaml  # noqa: PLC0415 - only for clients that send YAML
 
@@ -251,6 +253,18 @@ class RequestTarget:
                 f"converting ({self.kind.version}.{kind}) to ({internal}.{self.kind.kind}): "
                 "unknown conversion"
             )
+
+
+def from_json(text: bytes) -> Any:
+    """Return the value of JSON, with U+FFFD for each lone surrogate, as Go's encoding/json reads it.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    value = json.loads(text)
+    if not _ESCAPED_SURROGATE.search(text):
+        return value
+    return json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
 
 
 def unreadable_type(body: Any) -> str:
