@@ -128,7 +128,30 @@ def musters(body: Any, owner: Any) -> Any:
     digits = "" if body["kind"] == "Workload" else "-0123abcd"
     name = f"{reference['name']}-{body['metadata']['name']}{digits}"
     metadata = {**body["metadata"], "name": name, "labels": labels, "ownerReferences": [reference]}
-    return {**body, "metadata": metadata}
+    spec = {"controllerRef": controller_of(reference), **body["spec"]} if not digits else body["spec"]
+    return {**body, "metadata": metadata, "spec": spec}
+
+
+def controller_of(reference: Any) -> Object:
+    """The controllerRef of a Workload for an ownerReference."""
+    group = reference["apiVersion"].rpartition("/")[0]
+    return {"apiGroup": group, "kind": reference["kind"], "name": reference["name"]}
+
+
+def odd_controllers(own: Object) -> list[Object]:
+    """Return a Workload of Muster's whose controllerRef is not its owner."""
+    spec = own["spec"]
+    others = (
+        {"name": "other"},
+        {"name": "n" * 253},
+        {"kind": "CronJob"},
+        {"kind": "k" * 1000},
+        {"apiGroup": ""},
+        {"apiGroup": "bat"},
+        {"apiGroup": "example.com"},
+    )
+    odd = [{**own, "spec": {**spec, "controllerRef": {**spec["controllerRef"], **other}}} for other in others]
+    return [*odd, {**own, "spec": {name: spec[name] for name in spec if name != "controllerRef"}}]
 
 
 def refused(answer: Any, policy: str) -> bool:
@@ -214,8 +237,15 @@ def odd_specs(own: Object) -> list[Object]:
     strangers = ("theirs", f"{owner}-theirs", "theirs-main-0123abcd")
     below = [{**own, "spec": {**spec, "parentCompositePodGroupName": name}} for name in strangers]
     fallback = {**metadata, "annotations": {"muster.dev/stand-in": "NotMarked: labels of another owner"}}
-    parent = {"parentCompositePodGroupName": f"{owner}-all-0123abcd", "schedulingPolicy": {"basic": {}}}
-    return [*below, {**own, "metadata": fallback}, {**own, "metadata": fallback, "spec": {**spec, **parent}}]
+    basic: Object = {"schedulingPolicy": {"basic": {}}}
+    odd: list[Object] = [
+        {"parentCompositePodGroupName": f"{owner}-all-0123abcd", "workloadRef": WORKLOAD_REF},
+        {"workloadRef": WORKLOAD_REF},
+    ]
+    if own["kind"] == "PodGroup":  # a CompositePodGroup without workloadRef is invalid
+        odd.append({"schedulingConstraints": {"topology": [{"key": "example.com/none"}]}})
+    waiting = [{**own, "metadata": fallback, "spec": {**basic, **fields}} for fields in odd]
+    return [*below, {**own, "metadata": fallback}, *waiting]
 
 
 def owning_workload(**fields: Any) -> Object:

@@ -15,6 +15,7 @@ from tests.contract.accounts import (
     grant,
     merge,
     musters,
+    odd_controllers,
     odd_groups,
     odd_names,
     odd_specs,
@@ -59,11 +60,9 @@ def _create_and_delete(api: Conversation, ns: str, version: str) -> None:
     workloads, pod_groups = (groups(ns, plural, version=version) for plural in ("workloads", "podgroups"))
     theirs = workload("theirs", version=version)
     function = account(api, "create-workload", "POST", workloads, theirs)
-    longest = {"apiGroup": "batch", "kind": "k" * 63, "name": "n" * 253}
-    function.must("POST", workloads, musters(workload("ours", version=version, controllerRef=longest), owner))
-    for field in ("kind", "name"):
-        long = workload("long", version=version, controllerRef={**longest, field: longest[field] + "x"})
-        assert refused(function.request("POST", workloads, musters(long, owner)), "create-workload"), field
+    function.must("POST", workloads, musters(workload("ours", version=version), owner))
+    for misuse in odd_controllers(musters(workload("odd", version=version), owner)):
+        assert refused(function.request("POST", workloads, misuse), "create-workload"), misuse
     function.must("POST", pod_groups, musters(pod_group("ours", version=version), owner))
     assert refused(function.request("POST", workloads, theirs), "create-workload")
     unowned = musters(workload("unowned", version=version), owner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -68,6 +69,19 @@ def test_a_refused_workload_leaves_fallback_groups_and_an_event() -> None:
     assert group["spec"]["schedulingPolicy"] == {"basic": {}}
     assert "too odd" in group["metadata"]["annotations"]["muster.dev/stand-in"]
     assert events(cluster) == [Reason.REFUSED_BY_API]
+
+
+@pytest.mark.parametrize("error", [INVALID, QUOTA])
+def test_a_long_refusal_is_cut_in_the_event(error: errors.ClusterError) -> None:
+    """The account policy of create-workload refuses an Event with a text of more than 1,024 characters."""
+    job = a_job()
+    cluster = RefusingKinds(job, type(error)("no " * 1000, status=error.status), "Workload")
+    with suppress(errors.Forbidden):
+        run(cluster, job)
+    ((_, event),) = (item for item in cluster.written.items() if item[0][0] == "Event")
+    assert len(event["message"]) == 1024
+    groups = [body for (kind, _), body in cluster.written.items() if kind == "PodGroup"]
+    assert {len(group["metadata"]["annotations"]["muster.dev/stand-in"]) for group in groups} <= {1024}
 
 
 def test_pods_wait_while_a_quota_refuses_their_workload() -> None:

@@ -172,6 +172,22 @@ def test_a_gang_is_given_up_only_under_a_policy_that_says_so() -> None:
     assert patch.body["spec"] == {"schedulingPolicy": {"gang": {"minCount": 2}}}
 
 
+@pytest.mark.parametrize("then", ["Report", "Suspend"])
+def test_such_an_annotation_does_not_end_the_wait(then: str) -> None:
+    """The gang is still late, and its group counts as the gang that it is."""
+    note = annotated({FALLBACK: "SchedulingTimedOut: it waited"})
+
+    def noted(group: Object) -> None:
+        refused(LIMIT)(group)
+        note(group)
+
+    given = given_waiting(LIMIT, then, noted)
+    assert timed_out(given) == {NAME}
+    conditions = planned_conditions(given)
+    assert conditions["PodGroupsReady"][:2] == ("True", "PodGroupsExist")
+    assert conditions["PodGroupsScheduled"][:2] == ("False", "SchedulingTimedOut")
+
+
 def test_suspend_suspends_the_owner_once() -> None:
     """With a precondition; if Muster may not, an Event says so instead."""
     plan = plan_resize(given_waiting(LIMIT, "Suspend"), NOW)

@@ -13,6 +13,7 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import belongs_to
 from muster.policy.owner_status.conditions import Condition
+from muster.policy.owner_status.timeout import groups_not_given_up
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.plans.wanted_groups import (
     ExistingGroups,
@@ -66,10 +67,11 @@ def without_replaced_groups(resolved: ResolvedOwner, members: LiveMembers, ready
         return ready
     existing = tuple(_existing_groups(resolved, members))
     foreign, changed = list[_ExistingGroup](), list[str]()
+    gangs = groups_not_given_up(resolved, members.groups)
     for entry in existing:
         if not belongs_to(entry.group.metadata.labels, resolved.root.uid):
             foreign.append(entry)
-        elif not _is_fallback(entry):
+        elif entry.group.metadata.name in gangs or not _is_fallback(entry):
             changed += _differences(entry)
     ready = _with_foreign_groups(resolved, foreign, ready) if foreign else ready
     if not (ready.true and changed):

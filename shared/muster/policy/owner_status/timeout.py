@@ -48,10 +48,14 @@ def scheduling_timeout(
     pods: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in members.staying:
         pods[pod.pod_group_name].append(pod)
+    waiting = {
+        group.metadata.name: _waiting_since(group, pods[group.metadata.name]) for group in members.groups
+    }
+    given_up = groups_given_up(resolved, members.groups)
     late = frozenset(
-        group.metadata.name
-        for group in members.groups
-        if (since := _waiting_since(group, pods[group.metadata.name])) is not None and now - since >= limit
+        name
+        for name, since in waiting.items()
+        if since is not None and now - since >= limit and name not in given_up
     )
     return SchedulingTimeout(late, policy.scheduling_timeout_seconds, policy.on_timeout) if late else None
 
@@ -64,11 +68,22 @@ def groups_given_up(resolved: ResolvedOwner, groups: Iterable[PodGroup]) -> froz
     policy = resolved.policy.workload
     if policy is None or policy.scheduling_timeout_seconds is None or policy.on_timeout != "Basic":
         return frozenset()
-    return frozenset(group.metadata.name for group in groups if _gave_up_waiting(group))
+    return _said_to_be_given_up(groups)
 
 
-def _gave_up_waiting(group: PodGroup) -> bool:
-    return group.metadata.annotations.get(FALLBACK, "").startswith(f"{Reason.SCHEDULING_TIMED_OUT}: ")
+def groups_not_given_up(resolved: ResolvedOwner, groups: Iterable[PodGroup]) -> frozenset[str]:
+    """Return the names of PodGroups that are said to be given up, though no policy asks for it."""
+    groups = tuple(groups)
+    return _said_to_be_given_up(groups) - groups_given_up(resolved, groups)
+
+
+def _said_to_be_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:
+    beginning = f"{Reason.SCHEDULING_TIMED_OUT}: "
+    return frozenset(
+        group.metadata.name
+        for group in groups
+        if group.metadata.annotations.get(FALLBACK, "").startswith(beginning)
+    )
 
 
 def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
@@ -78,7 +93,7 @@ def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
     count. The refusal is not repeated for pods of a restarted or resumed owner; their creation counts.
     """
     policy = group.spec.scheduling_policy
-    if not is_musters(group.metadata.labels) or group.being_deleted or _gave_up_waiting(group):
+    if not is_musters(group.metadata.labels) or group.being_deleted:
         return None
     if policy.gang is None or len(staying) < policy.min_count:
         return None

@@ -43,7 +43,7 @@ from muster.policy.owner_status.group_status import (
     refusal_of_pod,
 )
 from muster.policy.owner_status.replaced_groups import without_replaced_groups
-from muster.policy.owner_status.timeout import scheduling_timeout
+from muster.policy.owner_status.timeout import groups_not_given_up, scheduling_timeout
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans import manifests
 from muster.policy.plans.gate_release import reasons_to_hold
@@ -184,8 +184,10 @@ def conditions_of(
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in statuses if name not in existing]
     groups = [existing[name] for name in statuses if name in existing]
+    gangs = groups_not_given_up(resolved, groups)
+    fallback = [group for group in groups if _is_fallback(group) and group.metadata.name not in gangs]
     # One of another owner, whose pods have this one's labels, is no gang either.
-    fallback = [*filter(_is_fallback, groups), *_fallback_of_strays(resolved, members)]
+    fallback += _fallback_of_strays(resolved, members)
     total = len(statuses) + len(wanted_composites)
     ready = _ready(resolved.why_no_groups, missing, fallback, total)
     ready = without_replaced_groups(resolved, members, ready)

@@ -132,10 +132,17 @@ def create_event(
 
 
 def quoting(action: Action, refusal: str) -> Action:
-    """Return the action with the API server's message in place of `{refusal}`; an Event gets a new name."""
+    """Return the action with the API server's message in place of `{refusal}`; an Event gets a new name.
+
+    The messages of Events, and the annotations of fallback PodGroups, are cut again.
+    """
     body = json.loads(json.dumps(action.body).replace("{refusal}", json.dumps(refusal)[1:-1]))
     if action.target.kind != EVENTS.kind:
+        annotations = body["metadata"].get("annotations", {})
+        if FALLBACK in annotations:
+            annotations[FALLBACK] = printable(annotations[FALLBACK], _MESSAGE_LIMIT)
         return replace(action, body=body)
+    body["message"] = printable(body["message"], _MESSAGE_LIMIT)
     about, component = body["involvedObject"], body["source"]["component"]
     name = _event_name(about["name"], about["uid"], component, body["reason"], body["message"])
     body["metadata"]["name"] = name
