@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import logging
 import os
 import signal
@@ -73,6 +74,7 @@ class _Subcommands(click.Group):
         logging.getLogger().addHandler(logging.NullHandler())
         try:
             _require_output()
+            _escape_what_the_terminal_cannot_show()
             code = super().main(args, *rest, **{**options, "prog_name": "muster", "standalone_mode": False})
             sys.stdout.flush()
         except click.exceptions.NoArgsIsHelpError as error:
@@ -116,6 +118,12 @@ def _one_line(text: str) -> str:
 def _require_output() -> None:
     if sys.stdout is None:  # `muster lint a.yaml >&-`
         raise CommandError("standard output is closed")
+
+
+def _escape_what_the_terminal_cannot_show() -> None:
+    """Have characters that the encoding of the output lacks, such as a tick in ASCII, written as escapes."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _report_os_error(error: OSError) -> int:

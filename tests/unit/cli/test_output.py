@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -241,3 +242,17 @@ def test_output_that_cannot_be_written_is_one_line(stdout: str | None, message: 
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
     assert message in line
+
+
+def test_a_terminal_without_unicode_gets_escapes() -> None:
+    """The tick of a story ended the command with UnicodeEncodeError."""
+    encoding = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(
+        [sys.executable, "-m", "muster", "run", "--story", "indexed-job"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **encoding},
+    )
+    assert result.returncode == 0, result.stderr
+    assert r"\u2714 indexed-job" in result.stdout
