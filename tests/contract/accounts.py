@@ -193,7 +193,7 @@ def long_managed_fields(api_version: str, *, fields: int = 5000, letter: str = "
 
 def odd_groups(own: Object) -> list[Object]:
     """Return a group or Workload of Muster's with metadata that no step writes."""
-    metadata = own["metadata"]
+    metadata, fields = own["metadata"], 15_000 if own["kind"] == "Workload" else 5_000
     more: list[Object] = [
         {"labels": {**metadata["labels"], **{f"example.com/{number}": "" for number in range(7)}}},
         {"annotations": {f"example.com/{number}": "" for number in range(9)}},
@@ -201,9 +201,9 @@ def odd_groups(own: Object) -> list[Object]:
         {"annotations": {"muster.dev/pod-group-policy": "x" * 65_537}},
         {"ownerReferences": [*metadata["ownerReferences"], *(_secret(f"{number}") for number in range(2))]},
         {"ownerReferences": [*metadata["ownerReferences"], _secret("x" * 254)]},
-        {"managedFields": long_managed_fields(own["apiVersion"])},
+        {"managedFields": long_managed_fields(own["apiVersion"], fields=fields)},
     ]
-    return [{**own, "metadata": {**metadata, **fields}} for fields in more]
+    return [{**own, "metadata": {**metadata, **odd}} for odd in more]
 
 
 def odd_names(own: Object) -> list[Object]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
+from muster.policy.limits import RUNTIME_JOBS
 from tests.cluster import cluster, manifests
 from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import Release
 from tests.cluster.processes import until
-from tests.contract.accounts import ONE_SERVICE, POLICIES, account, applied
-from tests.contract.bodies import core, gated, job, jobs, pod_spec
+from tests.contract.accounts import ONE_SERVICE, OUR_WORKLOAD, POLICIES, account, applied, musters
+from tests.contract.bodies import composite, core, gated, groups, job, jobs, pod_spec, template, workload
 from tests.contract.case import Conversation
 from tests.contract.real import of_service_account
 
@@ -95,10 +97,11 @@ def _a_megabyte(api_version: str) -> dict[str, Any]:
 
 
 def test_a_large_runtime(conversation: Conversation) -> None:
-    """A runtime of 100 replicatedJobs: each is looked up by name in all of them."""
+    """A runtime of as many replicatedJobs as are labelled: each is looked up by name in all of them."""
     path = RUNTIMES.format(conversation.namespace)
     body: dict[str, Any] = {"metadata": {"labels": {"team": "a"}}, "spec": pod_spec(restartPolicy="Never")}
-    entries = [{"name": f"job-{number}", "template": {"spec": {"template": body}}} for number in range(100)]
+    names = [f"job-{number:03}-{'x' * 55}" for number in range(RUNTIME_JOBS)]
+    entries = [{"name": name, "template": {"spec": {"template": body}}} for name in names]
     large = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainingRuntime",
@@ -113,6 +116,29 @@ def test_a_large_runtime(conversation: Conversation) -> None:
         entry["template"]["spec"]["template"]["metadata"]["labels"]["muster.dev/group"] = entry["name"]
     function = account(conversation, "mark-runtime", "PUT", f"{path}/large", misuse)
     function.must("PUT", f"{path}/large", labelled)
+
+
+@pytest.mark.parametrize("real_server", ["1.37"], indirect=True)
+def test_a_large_workload(conversation: Conversation) -> None:
+    """That of a JobSet of 128 replicatedJobs with leaders, in a tree: managedFields of more than 64 KiB."""
+    path = groups(conversation.namespace, "workloads")
+    conversation.api.request("DELETE", jobs(conversation.namespace, "owner"))
+    conversation.api.request("DELETE", f"{path}/{OUR_WORKLOAD}")
+    owner = conversation.api.must("POST", jobs(conversation.namespace), job("owner"))
+    one_by_one = {"disruptionMode": {"single": {}}, "preemptionPolicy": "PreemptLowerPriority"}
+    leaves = [template(f"leaf-{number:03}-{'x' * 36}", **one_by_one) for number in range(256)]
+    inner = [
+        composite(f"inner-{start:03}-{'x' * 36}", *leaves[start : start + 8])
+        for start in range(0, len(leaves), 8)
+    ]
+    roots = [
+        composite(f"root-{start:03}-{'x' * 36}", compositePodGroupTemplates=inner[start : start + 8])
+        for start in range(0, len(inner), 8)
+    ]
+    large = musters(workload("ours", compositePodGroupTemplates=roots), owner)
+    function = account(conversation, "create-workload", "POST", path, workload("theirs"))
+    stored = function.must("POST", path, large)
+    assert len(json.dumps(stored["metadata"]["managedFields"])) > 65_536
 
 
 def test_a_status_with_many_conditions(conversation: Conversation) -> None:

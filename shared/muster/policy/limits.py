@@ -29,8 +29,9 @@ have 2 to 6 KiB; reading 256 KiB takes less than a second. A longer one is left 
 SNAPSHOT_DEPTH = 64
 """The deepest nesting of a runtime snapshot. A runtime with affinity terms in its pod templates needs 20."""
 
-RUNTIME_JOBS = 256
-"""The most replicatedJobs of a runtime that mark_runtime labels. The shipped runtimes have up to three."""
+RUNTIME_JOBS = 128
+"""The most replicatedJobs of a runtime that mark_runtime labels. The shipped runtimes have up to three. The
+account policy compares each with all others, and the API server refuses 230 with long names as too costly."""
 
 MESSAGE_LENGTH = 200
 """The most characters of a tenant's text that a refusal repeats."""

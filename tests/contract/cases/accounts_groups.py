@@ -171,18 +171,29 @@ def names_are_musters(api: Conversation, ns: str) -> None:
         function.must("POST", path, ours)
 
 
+def _fallback_groups(api: Conversation, ns: str, version: str) -> None:
+    owner, path = _owner(api, ns), groups(ns, "podgroups", version=version)
+    for step in ("create-workload", "create-pod-groups"):
+        function = account(api, step, "POST", path, pod_group("theirs", version=version))
+        group = musters(pod_group(step, version=version), owner)
+        group["metadata"]["name"] = f"copied-{step}-0123abcd-3-0"
+        assert refused(function.request("POST", path, group), step)
+        group["metadata"]["annotations"] = {"muster.dev/stand-in": "NotMarked: labels of another owner"}
+        assert refused(function.request("POST", path, group), step)
+        group["spec"]["schedulingPolicy"] = {"basic": {}}
+        function.must("POST", path, group)
+
+
 @case()
 def fallback_groups_are_named_after_labels(api: Conversation, ns: str) -> None:
-    """create-pod-groups may create them for pods with labels of another owner."""
-    path = groups(ns, "podgroups")
-    function = account(api, "create-pod-groups", "POST", path, pod_group("theirs"))
-    group = musters(pod_group("ours"), _owner(api, ns))
-    group["metadata"]["name"] = "copied-main-0123abcd-3-0"
-    assert refused(function.request("POST", path, group), "create-pod-groups")
-    group["metadata"]["annotations"] = {"muster.dev/stand-in": "NotMarked: labels of another owner"}
-    assert refused(function.request("POST", path, group), "create-pod-groups")
-    group["spec"]["schedulingPolicy"] = {"basic": {}}
-    function.must("POST", path, group)
+    """create-workload and create-pod-groups may create them for pods with labels of another owner."""
+    _fallback_groups(api, ns, "v1beta1")
+
+
+@case(releases=OLDER)
+def older_fallback_groups_are_named_after_labels(api: Conversation, ns: str) -> None:
+    """On 1.36 the API server shows policies a podGroupTemplateRef of null, which no step writes."""
+    _fallback_groups(api, ns, "v1alpha2")
 
 
 @case()
