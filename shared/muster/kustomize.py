@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, StrictStr, ValidationError
 from muster.files import EVENTING
 from muster.objects import yaml_files
 from muster.objects.faults import fault, path_of
+from muster.objects.text import printable
 from muster.overlay_patches import (
     MOST_OF_KUSTOMIZATION,
     Left,
@@ -100,7 +101,7 @@ class _Subject(BaseModel):
 class _Object(BaseModel):
     """The fields of an object that are read or changed here, with their types."""
 
-    api_version: StrictStr | None = Field(None, alias="apiVersion")
+    api_version: StrictStr = Field(alias="apiVersion")
     kind: StrictStr
     metadata: _Metadata
     spec: dict[str, Any] = {}
@@ -142,7 +143,7 @@ def _accumulated(
         raise UnsupportedManifestError(f"{folder}: is no {kind}, so it cannot be one of the {field}")
     objects = [*objects, *_resources(folder, kustomization, depth, left)]
     for component in kustomization.get("components") or []:
-        inner = (folder / component).resolve()
+        inner = _resolved(folder / component)
         objects = _accumulated(objects, inner, depth + 1, left, kind=_COMPONENT)
     return _customize(objects, folder, kustomization, left)
 
@@ -171,7 +172,7 @@ def step_files(folder: Path) -> dict[str, Path]:
 
 def _folders(folder: Path) -> Iterator[Path]:
     """Yield a kustomization folder, and those that it includes, each once."""
-    waiting, seen = [folder.resolve()], set[Path]()
+    waiting, seen = [_resolved(folder)], set[Path]()
     while waiting:
         found = waiting.pop()
         if found in seen:
@@ -180,7 +181,7 @@ def _folders(folder: Path) -> Iterator[Path]:
         yield found
         kustomization = _kustomization(found)
         entries = [*(kustomization.get("resources") or []), *(kustomization.get("components") or [])]
-        waiting += [(found / entry).resolve() for entry in entries if (found / entry).is_dir()]
+        waiting += [_resolved(found / entry) for entry in entries if (found / entry).is_dir()]
 
 
 def _kustomization(folder: Path) -> dict[str, Any]:
@@ -218,6 +219,18 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
+def _resolved(path: Path) -> Path:
+    """Return a path without symbolic links.
+
+    Raises:
+        UnsupportedManifestError: they lead to themselves, or the path has a character that no file can have.
+    """
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UnsupportedManifestError(f"{printable(str(path), 400)}: {error}") from None
+
+
 def _check_inside(folder: Path, path: Path) -> None:
     """Check that a file is in its kustomization's folder or below, as kubectl does.
 
@@ -226,7 +239,7 @@ def _check_inside(folder: Path, path: Path) -> None:
     Raises:
         UnsupportedManifestError: it is elsewhere.
     """
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if not _resolved(path).is_relative_to(_resolved(folder)):
         raise UnsupportedManifestError(f"{path}: is not in {folder} or below")
 
 
@@ -278,7 +291,7 @@ def _resources(folder: Path, kustomization: dict[str, Any], depth: int, left: Le
 
 def _resource(folder: Path, path: Path, depth: int, left: Left) -> list[Manifest]:
     if path.is_dir():
-        return _accumulated([], path.resolve(), depth + 1, left, kind=_KUSTOMIZATION)
+        return _accumulated([], _resolved(path), depth + 1, left, kind=_KUSTOMIZATION)
     _check_inside(folder, path)
     left.take(1, _size(path))
     documents = _documents(path)

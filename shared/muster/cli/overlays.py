@@ -38,6 +38,8 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
         if wrong := first_type_fault(objects):
             raise BadInput(f"--overlay {folder}: {': '.join(wrong)}")
         wiring, own = Wiring.from_manifests(objects), step_files(folder)
+        for source in of_kind(objects, "ApiServerSource"):
+            SourceSpec.from_manifest(source)
     except FileNotFoundError as error:
         raise BadInput(f"--overlay: {error.filename}: No such file") from None
     except UnsupportedManifestError as error:

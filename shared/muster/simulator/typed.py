@@ -25,6 +25,23 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 _QUANTITY: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
 _STRING: Schema = {"type": "string"}
 _STRINGS: Schema = {"type": "object", "additionalProperties": _STRING}
+_SELECTOR: Schema = {
+    "type": "object",
+    "properties": {
+        "matchLabels": _STRINGS,
+        "matchExpressions": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["key", "operator"],
+                "properties": {
+                    **dict.fromkeys(("key", "operator"), _STRING),
+                    "values": {"type": "array", "items": _STRING},
+                },
+            },
+        },
+    },
+}
 _DESTINATION: Schema = {"type": "object", "properties": {"ref": _STRINGS, "uri": _STRING}}
 _DELIVERY: Schema = {
     "type": "object",
@@ -59,6 +76,20 @@ _MORE: Mapping[tuple[str, str], Schema] = {
         **dict.fromkeys(("schedule", "timezone", "data", "contentType"), _STRING),
         sink=_DESTINATION,
         ceOverrides={"type": "object", "properties": {"extensions": _STRINGS}},
+    ),
+    ("sources.knative.dev", "ApiServerSource"): _of_spec(
+        **dict.fromkeys(("mode", "serviceAccountName"), _STRING),
+        sink=_DESTINATION,
+        ceOverrides={"type": "object", "properties": {"extensions": _STRINGS}},
+        namespaceSelector=_SELECTOR,
+        resources={
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["apiVersion", "kind"],
+                "properties": {**dict.fromkeys(("apiVersion", "kind"), _STRING), "selector": _SELECTOR},
+            },
+        },
     ),
     ("", "ResourceQuota"): {
         "properties": {

@@ -34,6 +34,12 @@ GOOD = (EVENTING / "examples/label_racks" / STEP).read_text()
             {KUSTOMIZATION: "resources: [trigger.yaml]", "trigger.yaml": TRIGGER},
             id="a trigger without a step",
         ),
+        pytest.param({KUSTOMIZATION: 'resources: ["a\\0b"]'}, id="a name with a NUL"),
+        pytest.param({KUSTOMIZATION: 'components: ["a\\0b"]'}, id="a component with a NUL"),
+        pytest.param(
+            {KUSTOMIZATION: "resources: [a.yaml]", "a.yaml": "{kind: ConfigMap, metadata: {name: a}}"},
+            id="an object without apiVersion",
+        ),
         pytest.param({KUSTOMIZATION: EMPTY, STEP: "import os\nnowhere"}, id="an error at import"),
         pytest.param({KUSTOMIZATION: EMPTY, STEP: "def plan(:"}, id="no Python"),
         pytest.param({KUSTOMIZATION: EMPTY, STEP: "STEP = 1"}, id="no step"),
@@ -54,6 +60,52 @@ def test_an_overlay_that_cannot_be_run_is_reported(
     assert result.exit_code == 2
     (line,) = result.output.replace(str(tmp_path), "").splitlines()
     wording(line)
+
+
+KIND = {"apiVersion": "v1", "kind": "Pod"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"resources": [KIND], "mode": "x"}, id="an unknown mode"),
+        pytest.param({"resources": [KIND], "owner": {"kind": "x"}}, id="a field that is not implemented"),
+        pytest.param({"resources": "x"}, id="no list"),
+        pytest.param({"resources": [None]}, id="null in a list"),
+        pytest.param({"resources": [{**KIND, "apiVersion": "a/b/c"}]}, id="no apiVersion"),
+        pytest.param({"resources": [{**KIND, "selector": "x"}]}, id="no selector"),
+        pytest.param({"resources": [{**KIND, "selector": {"matchLabels": {"a": "b c"}}}]}, id="no label"),
+        pytest.param(
+            {"resources": [{**KIND, "selector": {"matchExpressions": [None]}}]}, id="no requirement"
+        ),
+        pytest.param(
+            {"resources": [{**KIND, "selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}]},
+            id="an unknown operator",
+        ),
+        pytest.param({"resources": [KIND], "namespaceSelector": []}, id="no namespace selector"),
+    ],
+)
+def test_a_source_that_knative_would_refuse_is_reported(
+    spec: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+) -> None:
+    """Before the stack starts."""
+    monkeypatch.chdir(tmp_path)
+    source = {"apiVersion": "sources.knative.dev/v1", "kind": "ApiServerSource", "spec": spec}
+    source["metadata"] = {"name": "a", "namespace": "muster-system"}
+    (tmp_path / KUSTOMIZATION).write_text("resources: [a.yaml]")
+    (tmp_path / "a.yaml").write_text(json.dumps(source))
+    result = CliRunner().invoke(main, ["run", "--overlay", "."])
+    assert result.exit_code == 2
+    (line,) = result.output.replace(str(tmp_path), "").splitlines()
+    wording(line)
+
+
+def test_a_link_to_itself_is_reported(tmp_path: Path) -> None:
+    """In Python 3.11 its error is no OSError."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / KUSTOMIZATION).write_text("resources: [loop]")
+    result = CliRunner().invoke(main, ["run", "--overlay", str(tmp_path)])
+    assert (result.exit_code, result.output.count("\n")) == (2, 1)
 
 
 def test_a_replay_delivers_to_an_own_step() -> None:

@@ -50,9 +50,9 @@ def compile_filters(trigger_spec: Mapping[str, Any]) -> Predicate:
     return lambda attributes: all(_matches(attributes, name, value) for name, value in expected.items())
 
 
-def _compile_list(entries: Sequence[Mapping[str, Any]]) -> list[Judge]:
+def _compile_list(entries: Sequence[Mapping[str, Any] | None]) -> list[Judge]:
     """Return the filters of a list; those that are empty are left out (`MaterializeFiltersList`)."""
-    return [judge for entry in entries if (judge := _compile(entry)) is not None]
+    return [judge for entry in entries if (judge := _compile(entry or {})) is not None]
 
 
 def _compile(entry: Mapping[str, Any]) -> Judge | None:

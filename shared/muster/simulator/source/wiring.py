@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,8 @@ from muster.kustomize import Manifest, UnsupportedManifestError
 from muster.objects.resources import Resource
 from muster.simulator.source.events import Mode, guess_resource
 
+_LABEL = re.compile(r"[A-Za-z0-9._/-]*")
+"""The characters of keys and values of labels."""
 _KNOWN = {"mode", "namespaceSelector", "resources", "serviceAccountName", "sink", "ceOverrides"}
 
 
@@ -46,7 +49,8 @@ class SourceSpec:
         """Parse the manifest of an ApiServerSource.
 
         Raises:
-            UnsupportedManifestError: the spec has an unsupported field, such as `owner` or `filters`.
+            UnsupportedManifestError: the spec has an unsupported field, such as `owner` or `filters`, or a
+                mode, selector or kind that Knative or the API server refuses.
         """
         name, spec = manifest["metadata"]["name"], manifest["spec"]
         if unknown := sorted(set(spec) - _KNOWN):
@@ -57,28 +61,50 @@ class SourceSpec:
         return cls(
             name=name,
             namespace=manifest["metadata"]["namespace"],
-            mode=Mode(spec.get("mode", Mode.REFERENCE)),
-            kinds=tuple(
-                WatchedKind(
-                    guess_resource(entry["apiVersion"], entry["kind"]),
-                    selector_text(entry.get("selector") or {}),
-                )
-                for entry in spec["resources"]
-            ),
+            mode=_mode(name, spec.get("mode")),
+            kinds=tuple(_watched(name, entry) for entry in spec.get("resources") or []),
             namespaces=None if namespaces is None else selector_text(namespaces),
             extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
         )
 
 
+def _mode(source: str, mode: str | None) -> Mode:
+    try:
+        return Mode(mode or Mode.REFERENCE)
+    except ValueError:
+        known = " or ".join(Mode)
+        raise UnsupportedManifestError(f"ApiServerSource {source}: mode {mode!r} is not {known}") from None
+
+
+def _watched(source: str, entry: Mapping[str, Any]) -> WatchedKind:
+    version, kind = entry["apiVersion"], entry["kind"]
+    if version.count("/") > 1 or not kind:
+        raise UnsupportedManifestError(f"ApiServerSource {source}: {version!r} {kind!r} is no kind")
+    return WatchedKind(guess_resource(version, kind), selector_text(entry.get("selector") or {}))
+
+
 def selector_text(selector: Mapping[str, Any]) -> str:
-    """Format a LabelSelector as the query parameter labelSelector; empty selects everything."""
+    """Format a LabelSelector as the query parameter labelSelector; empty selects everything.
+
+    Raises:
+        UnsupportedManifestError: it has an unknown operator, or characters that no label has.
+    """
     labels = selector.get("matchLabels") or {}
+    requirements = selector.get("matchExpressions") or []
+    words = [*labels, *labels.values(), *(word for one in requirements for word in _words(one))]
+    if strange := [word for word in words if not _LABEL.fullmatch(str(word))]:
+        raise UnsupportedManifestError(f"selector: {strange[0]!r} is neither a key nor a value of a label")
     parts = [f"{key}={value}" for key, value in sorted(labels.items())]
     parts += [
         _expression(requirement["key"], requirement["operator"], requirement.get("values") or [])
-        for requirement in selector.get("matchExpressions") or []
+        for requirement in requirements
     ]
     return ",".join(parts)
+
+
+def _words(requirement: Mapping[str, Any]) -> list[str]:
+    """Return the key and the values of a requirement."""
+    return [requirement["key"], *(requirement.get("values") or [])]
 
 
 def _expression(key: str, operator: str, values: list[str]) -> str:
@@ -88,4 +114,6 @@ def _expression(key: str, operator: str, values: list[str]) -> str:
         "In": f"{key} in ({','.join(values)})",
         "NotIn": f"{key} notin ({','.join(values)})",
     }
+    if operator not in texts:
+        raise UnsupportedManifestError(f"selector: operator {operator!r} is not one of {', '.join(texts)}")
     return texts[operator]
