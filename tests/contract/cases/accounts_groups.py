@@ -171,7 +171,7 @@ def names_are_musters(api: Conversation, ns: str) -> None:
         function.must("POST", path, ours)
 
 
-def _fallback_groups(api: Conversation, ns: str, version: str) -> None:
+def _fallback_groups(api: Conversation, ns: str, version: str, disruption: Any) -> None:
     owner, path = _owner(api, ns), groups(ns, "podgroups", version=version)
     for step in ("create-workload", "create-pod-groups"):
         function = account(api, step, "POST", path, pod_group("theirs", version=version))
@@ -181,19 +181,22 @@ def _fallback_groups(api: Conversation, ns: str, version: str) -> None:
         group["metadata"]["annotations"] = {"muster.dev/stand-in": "NotMarked: labels of another owner"}
         assert refused(function.request("POST", path, group), step)
         group["spec"]["schedulingPolicy"] = {"basic": {}}
+        together = {**group, "spec": {**group["spec"], "disruptionMode": disruption}}
+        answer = function.request("POST", path, together, query={"dryRun": "All"})
+        assert refused(answer, step) == (version == "v1beta1"), "1.36 drops the field without its gate"
         function.must("POST", path, group)
 
 
 @case()
 def fallback_groups_are_named_after_labels(api: Conversation, ns: str) -> None:
     """create-workload and create-pod-groups may create them for pods with labels of another owner."""
-    _fallback_groups(api, ns, "v1beta1")
+    _fallback_groups(api, ns, "v1beta1", {"all": {}})
 
 
 @case(releases=OLDER)
 def older_fallback_groups_are_named_after_labels(api: Conversation, ns: str) -> None:
     """On 1.36 the API server shows policies a podGroupTemplateRef of null, which no step writes."""
-    _fallback_groups(api, ns, "v1alpha2")
+    _fallback_groups(api, ns, "v1alpha2", "PodGroup")
 
 
 @case()
