@@ -101,7 +101,7 @@ class _Subject(BaseModel):
 class _Object(BaseModel):
     """The fields of an object that are read or changed here, with their types."""
 
-    api_version: StrictStr = Field(alias="apiVersion")
+    api_version: StrictStr | None = Field(None, alias="apiVersion")
     kind: StrictStr
     metadata: _Metadata
     spec: dict[str, Any] = {}

@@ -11,7 +11,14 @@ import yaml
 
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.kustomize import CLUSTER, UnsupportedManifestError, load_beside_muster, of_kind, step_files
+from muster.kustomize import (
+    CLUSTER,
+    Manifest,
+    UnsupportedManifestError,
+    load_beside_muster,
+    of_kind,
+    step_files,
+)
 from muster.objects.resources import MUTATING_ADMISSION_POLICIES
 from muster.replay.wiring import release_of
 from muster.simulator.broker import Wiring
@@ -35,8 +42,7 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
     """Return the folder, if it is a kustomization that can be run here: every trigger leads to a step."""
     try:
         objects = load_beside_muster(folder)
-        if wrong := first_type_fault(objects):
-            raise BadInput(f"--overlay {folder}: {': '.join(wrong)}")
+        _check_types(folder, objects)
         wiring, own = Wiring.from_manifests(objects), step_files(folder)
         for source in of_kind(objects, "ApiServerSource"):
             SourceSpec.from_manifest(source)
@@ -55,6 +61,20 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
             if trigger.subscriber not in own:
                 steps.step_file(trigger.subscriber.rpartition("/")[2])
     return folder
+
+
+def _check_types(folder: Path, objects: list[Manifest]) -> None:
+    """Check that an API server could read objects.
+
+    Raises:
+        BadInput: one has no apiVersion, or a field of the wrong type.
+    """
+    for manifest in objects:
+        if not manifest.get("apiVersion"):
+            name = f"{manifest['kind']} {manifest['metadata']['name']}"
+            raise BadInput(f"--overlay {folder}: {name}: apiVersion: is missing")
+    if wrong := first_type_fault(objects):
+        raise BadInput(f"--overlay {folder}: {': '.join(wrong)}")
 
 
 def check_suits_stories(folder: Path) -> None:
