@@ -43,6 +43,7 @@ _SELECTOR: Schema = {
     },
 }
 _DESTINATION: Schema = {"type": "object", "properties": {"ref": _STRINGS, "uri": _STRING}}
+_OVERRIDES: Schema = {"type": "object", "properties": {"extensions": _STRINGS}}
 _DELIVERY: Schema = {
     "type": "object",
     "properties": {
@@ -75,12 +76,12 @@ _MORE: Mapping[tuple[str, str], Schema] = {
     ("sources.knative.dev", "PingSource"): _of_spec(
         **dict.fromkeys(("schedule", "timezone", "data", "contentType"), _STRING),
         sink=_DESTINATION,
-        ceOverrides={"type": "object", "properties": {"extensions": _STRINGS}},
+        ceOverrides=_OVERRIDES,
     ),
     ("sources.knative.dev", "ApiServerSource"): _of_spec(
         **dict.fromkeys(("mode", "serviceAccountName"), _STRING),
         sink=_DESTINATION,
-        ceOverrides={"type": "object", "properties": {"extensions": _STRINGS}},
+        ceOverrides=_OVERRIDES,
         namespaceSelector=_SELECTOR,
         resources={
             "type": "array",

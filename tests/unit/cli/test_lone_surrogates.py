@@ -73,4 +73,5 @@ def test_a_job_named_with_half_a_character_is_refused_in_a_line(muster: Muster, 
     job = a_job()
     job["metadata"]["name"] = HALF
     result = muster("replay", filed("e.json", broken("id")), "--objects", filed("o.json", job))
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
     assert "bug" not in result.stderr
