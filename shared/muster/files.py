@@ -24,8 +24,8 @@ DEEPEST_FOLDER = 100
 """How deep a folder is searched: `Path.rglob` fails some hundred levels below."""
 
 
-class DeepFolderError(ValueError):
-    """A folder has folders within folders, more than DEEPEST_FOLDER; the message is one line."""
+class FolderError(ValueError):
+    """A folder is nested too deeply, or has a link to a file outside; the message is one line."""
 
 
 def files_below(folder: Path, suffixes: Collection[str]) -> list[Path]:
@@ -34,19 +34,23 @@ def files_below(folder: Path, suffixes: Collection[str]) -> list[Path]:
     Links to folders are not followed, and folders that may not be read are skipped.
 
     Raises:
-        DeepFolderError: it is nested too deeply.
+        FolderError: it is nested more than DEEPEST_FOLDER deep, or a file is a link to one outside: that may
+            be a secret, which errors would quote, or `/proc/kmsg`, which waits for ever.
     """
+    root = folder.resolve()
     found: list[Path] = []
     rest = [(folder, 0)]
     while rest:
         inner, depth = rest.pop()
         if depth > DEEPEST_FOLDER:
-            raise DeepFolderError(f"{folder}: is nested more than {DEEPEST_FOLDER} folders deep")
+            raise FolderError(f"{folder}: is nested more than {DEEPEST_FOLDER} folders deep")
         with suppress(PermissionError), os.scandir(inner) as entries:
             for entry in entries:
                 path = Path(entry.path)
                 if entry.is_dir(follow_symlinks=False):
                     rest.append((path, depth + 1))
                 elif path.suffix in suffixes and path.is_file():
+                    if entry.is_symlink() and not path.resolve().is_relative_to(root):
+                        raise FolderError(f"{path}: is a link to a file outside of {folder}")
                     found.append(path)
     return sorted(found)

@@ -10,7 +10,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.output import echo, echo_items, echo_line, output_option, step_shown
-from muster.files import DeepFolderError, files_below
+from muster.files import FolderError, files_below
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
 from muster.replay.files import BadFileError
@@ -55,7 +55,7 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
     """Return the files, and whether each was found in a folder.
 
     Raises:
-        BadInput: a target does not exist or is nested too deeply, or there are no files.
+        BadInput: a target does not exist or cannot be searched, or there are no files.
     """
     files: dict[Path, bool] = {}
     for target in targets:
@@ -69,7 +69,7 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
             continue
         try:
             files |= {file: True for file in files_below(path, _SUFFIXES) if file not in files}
-        except DeepFolderError as error:
+        except FolderError as error:
             raise BadInput(str(error)) from None
     if not files:
         raise BadInput(f"{', '.join(targets)}: has no file that ends in .yaml, .yml or .json")

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from muster.files import DeepFolderError, files_below
+from muster.files import FolderError, files_below
 from muster.objects import yaml_files
 from muster.objects.memory import TEXT_SHARE, DataLimit
 from muster.objects.meta import overlong_field
@@ -104,7 +104,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     try:
         files = files_below(path, SUFFIXES)
-    except DeepFolderError as error:
+    except FolderError as error:
         raise ManifestError(str(error)) from None
     if not files:
         raise ManifestError(f"{path}: has no file that ends in .yaml, .yml or .json")

@@ -278,6 +278,21 @@ def test_a_folder_of_deep_folders_is_refused(muster: Muster, tmp_path: Path, wor
     wording(without_folder(result.stderr.strip(), tmp_path.parent))
 
 
+def test_a_link_out_of_the_folder_is_refused(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+    """Of a stranger's change in CI: to a secret, or to /proc/kmsg, which waits for ever."""
+    (tmp_path / "secret.yaml").write_text("password: hunter2\n")
+    folder = tmp_path / "manifests"
+    folder.mkdir()
+    (folder / "..data").mkdir()
+    (folder / "..data" / "job.yaml").write_text(yaml.safe_dump(b.a_job()))
+    (folder / "job.yaml").symlink_to("..data/job.yaml")
+    assert muster("lint", str(folder)).exit_code == 0, "as in the volume of a ConfigMap"
+    (folder / "other.yaml").symlink_to(tmp_path / "secret.yaml")
+    result = muster("lint", str(folder))
+    assert (result.exit_code, result.stdout) == (2, "")
+    wording(without_folder(result.stderr.strip(), tmp_path))
+
+
 def test_a_long_key_is_not_repeated_by_each_fault_below_it(muster: Muster, tmp_path: Path) -> None:
     """A file of 940 KB made 2 GB of output."""
     templates = [{"metadata": {"labels": {"muster.dev/none": "x"}}}] * 100

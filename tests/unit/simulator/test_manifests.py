@@ -170,3 +170,13 @@ def test_deep_folders_are_refused(server: ApiServer, tmp_path: Path) -> None:
     tmp_path.joinpath(*["d"] * 101).mkdir(parents=True)
     with pytest.raises(ManifestError, match="nested more than 100 folders deep"):
         load(server, [tmp_path])
+
+
+def test_links_out_of_a_folder_are_refused(server: ApiServer, tmp_path: Path) -> None:
+    """A link to /proc/kmsg would wait for ever."""
+    (tmp_path / "a.yaml").write_text(CONFIG_MAP.replace("NAME", "a"))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a.yaml").symlink_to("../a.yaml")
+    with pytest.raises(ManifestError, match=r"a\.yaml: is a link to a file outside of"):
+        load(server, [folder])
