@@ -14,7 +14,8 @@ from muster.policy.tree.policy_tree import path_of
 def with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:
     """Return the tree with the locked disruptionMode, and without smaller counts, on every gang.
 
-    A basic group keeps its mode: the API refuses `all` for it (pkg/apis/scheduling/validation, v1.37.1).
+    A basic group keeps its mode: its pods are placed one by one, and upstream refuses `all` for such a group
+    of a Job (pkg/apis/batch/validation, v1.37.1).
     """
     return tuple(_with_locks(group, locks) for group in tree)
 
