@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -87,6 +88,34 @@ def test_broken_traceparent_begins_a_trace(traced: Traced) -> None:
     """A sender's mistake costs no event."""
     event, *_ = traced.spans(traceparent="nonsense")
     assert event.parent is None
+
+
+@pytest.mark.parametrize(("length", "kept"), [(512, True), (513, False)])
+def test_a_long_tracestate_is_dropped(traced: Traced, length: int, *, kept: bool) -> None:
+    """Thousands of spans of 8 KiB each that wait for the exporter would fill the memory."""
+    state = ",".join(["a=" + "x" * 253, "b=" + "x" * (length - 258)])
+    assert len(state) == length
+    event, *_ = traced.spans(traceparent=TRACEPARENT, tracestate=state)
+    assert event.parent is not None
+    assert event.context.trace_state.to_header() == (state if kept else "")
+
+
+def test_functions_of_a_process_share_the_queue_of_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its own name; seven queues would hold seven times as many spans that wait."""
+    tracing._processor.cache_clear()
+    providers: list[Any] = []
+    monkeypatch.setattr(tracing, "spans_of", providers.append)
+    for name in ("patch_pods", "resize_gang"):
+        tracing.configured("otlp", name)
+    assert [one.resource.attributes["service.name"] for one in providers] == [
+        "muster-patch-pods",
+        "muster-resize-gang",
+    ]
+    (queue,) = {one._active_span_processor._span_processors for one in providers}
+    assert len(queue) == 1
+    for one in providers:
+        one.shutdown()
+    tracing._processor.cache_clear()
 
 
 def test_a_span_has_the_outcome_of_the_event(traced: Traced) -> None:
