@@ -60,8 +60,11 @@ class Settings:
             moment; 0 for none.
         workers: events of one namespace in work at the same time; one more works for other namespaces. They
             mostly wait for the API server: with calls of 10 ms twelve take a whole core.
+        most_in_work: events of all namespaces in work at the same time while the process takes less than 0.7
+            of a core. With calls of 100 ms thirteen events of eight calls are 16 a second: of eleven
+            namespaces that send four each, every one waits.
         waiting: events that wait for a worker, all of one namespace if others have none; `threads` must not
-            be below `containerConcurrency`. With `workers` these are more than the 100 events that one
+            be below `containerConcurrency`. With those in work these are more than the 100 events that one
             trigger sends at once. Together they keep at most `bodies_limit_bytes` in memory.
         api_server: URL of an API server without credentials, as on one machine.
         kubeconfig: path of a kubeconfig file.
@@ -91,6 +94,7 @@ class Settings:
     sweep_limit: int = 1000
     sweep_jitter_seconds: float = 2.0
     workers: int = 12
+    most_in_work: int = 37
     waiting: int = 115
     api_server: str = ""
     kubeconfig: str = ""
@@ -106,7 +110,7 @@ class Settings:
     @property
     def threads(self) -> int:
         """Threads of the server: for events in work, those that wait, and SPARE_THREADS."""
-        return self.workers + 1 + self.waiting + SPARE_THREADS
+        return max(self.workers + 1, self.most_in_work) + self.waiting + SPARE_THREADS
 
     @property
     def queue_limit(self) -> int:

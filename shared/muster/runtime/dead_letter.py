@@ -72,9 +72,9 @@ class DeadLetters:
         self._limits = EventLimits(settings.body_limit_values, settings.attribute_limit)
         self._cluster = cluster
         self._clock = clock
-        self._workers = workers or Workers(settings.workers, settings.waiting)
+        self._workers = workers or Workers(settings.workers, settings.waiting, settings.most_in_work)
         self.namespace = settings.dead_letter_namespace or own_namespace()
-        in_work = settings.workers + 1
+        in_work = max(settings.workers + 1, settings.most_in_work)
         self._most = in_work + settings.waiting // SHARE_OF_PLACES
         self._places = BoundedSemaphore(self._most)
         self._writers = BoundedSemaphore(in_work)

@@ -167,7 +167,9 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
-        self._workers = workers or Workers(settings.workers, settings.waiting, settings.limits.event_bytes)
+        self._workers = workers or Workers(
+            settings.workers, settings.waiting, settings.most_in_work, settings.limits.event_bytes
+        )
         self._sweeps = Sweeps(
             step,
             settings.sweep_limit,

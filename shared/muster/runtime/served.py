@@ -72,7 +72,9 @@ class ServedFunctions:
         Raises:
             BadSettingError: the settings name no cluster.
         """
-        workers = Workers(settings.workers, settings.waiting, settings.limits.event_bytes)
+        workers = Workers(
+            settings.workers, settings.waiting, settings.most_in_work, settings.limits.event_bytes
+        )
         part = replace(settings.limits, sweep_bytes=settings.limits.sweep_bytes // max(1, len(steps)))
         functions: list[tuple[Receiver, RawCluster]] = []
         for step in steps:

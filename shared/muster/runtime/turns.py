@@ -50,7 +50,7 @@ MOST_COSTLY_CALLING = 4
 With calls of 100 ms each, an event of a gang of 500 pods takes 0.9 s, 0.1 s of it CPU."""
 
 BUSY_CORES = 0.7
-"""The CPU of the process in a second above which only MOST_COSTLY are in work."""
+"""The CPU of the process in a second above which it does not mostly wait for the API server."""
 
 MEASURED_SECONDS = 0.5
 """The shortest time for which the CPU of the process is measured."""
@@ -74,7 +74,8 @@ class Turns:
     MOST_COSTLY_CALLING while they hardly compute, and beside them MOST_NEW of namespaces that had no event
     yet.
 
-    The events of one namespace may take all workers; one more works for the others. An event that has worked
+    The events of one namespace may take all workers; one more works for the others, or several while the
+    process takes less than BUSY_CORES. An event that has worked
     for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
     costly while enough others are pauses until one of them ends. Half as many may pause at once as there are
     workers, because they keep their memory.
@@ -90,6 +91,7 @@ class Turns:
     Args:
         workers: the most events of one namespace in work.
         waiting: the most events that wait.
+        most_in_work: the most events in work while the process takes less than BUSY_CORES, if those are more.
         clock: returns the time in seconds.
         cpu_clock: returns the CPU seconds of the calling thread.
         process_clock: returns those of the process.
@@ -99,12 +101,14 @@ class Turns:
         self,
         workers: int,
         waiting: int,
+        most_in_work: int = 0,
         clock: Callable[[], float] = time.monotonic,
         cpu_clock: Callable[[], float] = time.thread_time,
         process_clock: Callable[[], float] = time.process_time,
     ) -> None:
         self._workers = workers
         self._places = waiting
+        self._most_at_calls = max(workers + 1, most_in_work)
         self._clock = clock
         self.cpu_clock = cpu_clock
         self._use = RecentUse(HALF_LIFE_SECONDS)
@@ -112,7 +116,7 @@ class Turns:
         self._cpu_while_others_waited = RecentUse(CPU_HALF_LIFE_SECONDS)
         self._process_clock = process_clock
         self._measured = (clock(), process_clock())
-        self._is_busy = False
+        self._was_busy = False
         self._lock = Lock()
         self._paused = 0
         self._in_work: dict[str, set[Turn]] = {}
@@ -252,12 +256,20 @@ class Turns:
 
     def _most_costly(self, now: float) -> int:
         """Return how many events of costly namespaces may be in work."""
+        return MOST_COSTLY if self._is_busy(now) else MOST_COSTLY_CALLING
+
+    def _most_in_work(self, now: float) -> int:
+        """Return how many events of all namespaces may be in work."""
+        return self._workers + 1 if self._is_busy(now) else self._most_at_calls
+
+    def _is_busy(self, now: float) -> bool:
+        """Whether the process took more than BUSY_CORES when that was last measured."""
         since, before = self._measured
         if now - since >= MEASURED_SECONDS:
             cpu = self._process_clock()
-            self._is_busy = cpu - before > BUSY_CORES * (now - since)
+            self._was_busy = cpu - before > BUSY_CORES * (now - since)
             self._measured = (now, cpu)
-        return MOST_COSTLY if self._is_busy else MOST_COSTLY_CALLING
+        return self._was_busy
 
     def _is_new(self, namespace: str) -> bool:
         """Whether no event of a namespace has ended yet."""
@@ -305,7 +317,7 @@ class Turns:
     def _begin_next(self, besides: str | None = None) -> None:
         """Let events begin while a worker is free, but none of the namespace `besides`."""
         now = self._clock()
-        while sum(map(len, self._in_work.values())) <= self._workers:
+        while sum(map(len, self._in_work.values())) < self._most_in_work(now):
             may_begin = self._may_begin(now)
             ready = [name for name in self._waiting if name != besides and may_begin(name)]
             namespace = min(ready, key=partial(self._due, now=now), default=None)

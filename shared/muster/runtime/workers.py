@@ -15,6 +15,7 @@ class Workers:
     Args:
         workers: the most events of one namespace in work.
         waiting: the most events that wait.
+        most_in_work: the most events in work while the process hardly computes, if those are more.
         event_bytes: memory for the lists of all events in work.
 
     Attributes:
@@ -25,8 +26,14 @@ class Workers:
         lists: the memory of the lists of events.
     """
 
-    def __init__(self, workers: int, waiting: int, event_bytes: int = DEFAULT_LIMITS.event_bytes) -> None:
-        self.turns = Turns(workers, waiting)
+    def __init__(
+        self,
+        workers: int,
+        waiting: int,
+        most_in_work: int = 0,
+        event_bytes: int = DEFAULT_LIMITS.event_bytes,
+    ) -> None:
+        self.turns = Turns(workers, waiting, most_in_work)
         self.reading = SmallestFirst()
         self.loop = EventLoop()
         self.sweeping = FairLock()

@@ -25,7 +25,11 @@ class Simulation:
         self.now = 0.0
         settings = Settings()
         self.turns = Turns(
-            settings.workers, settings.waiting, clock=lambda: self.now, process_clock=lambda: self.now
+            settings.workers,
+            settings.waiting,
+            settings.most_in_work,
+            clock=lambda: self.now,
+            process_clock=lambda: self.now,
         )
         self._hostile = hostile
         self._seconds = seconds

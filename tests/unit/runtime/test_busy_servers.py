@@ -100,7 +100,9 @@ def start(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
         def serve(**settings: Any) -> Busy:
             begun: list[int] = []
             cluster = FakeCluster()
-            handler = a_handler(None, cluster, **{"workers": 1, "waiting": THREADS - 2, **settings})
+            handler = a_handler(
+                None, cluster, **{"workers": 1, "most_in_work": 2, "waiting": THREADS - 2, **settings}
+            )
 
             def handle(_headers: Any, _body: bytes) -> HttpAnswer:
                 begun.append(1)

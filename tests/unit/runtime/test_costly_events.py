@@ -25,7 +25,7 @@ class Costly:
         def clock() -> float:
             return self._cpu  # the process computes all the time
 
-        self.turns = Turns(4, 155, clock, cpu_clock=clock, process_clock=clock)
+        self.turns = Turns(4, 155, clock=clock, cpu_clock=clock, process_clock=clock)
         for number in range(10 * events):
             with self.turns.turn(f"dense-{number % 10}", 0):
                 self._cpu += seconds
@@ -48,7 +48,7 @@ def test_one_event_of_costly_namespaces_is_in_work() -> None:
 def test_costly_events_that_wait_for_answers_are_in_work_together() -> None:
     """Events of 500 pods and calls of 100 ms: one at a time, those of eleven namespaces take ten seconds."""
     now, cpu = 0.0, 0.0
-    turns = Turns(12, 115, lambda: now, cpu_clock=lambda: cpu, process_clock=lambda: cpu)
+    turns = Turns(12, 115, clock=lambda: now, cpu_clock=lambda: cpu, process_clock=lambda: cpu)
     for number in range(10):
         with turns.turn(f"dense-{number}", 0):
             cpu += 0.2

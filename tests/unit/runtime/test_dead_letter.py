@@ -213,7 +213,7 @@ class StuckCluster(FakeCluster):
 def two_letters_in_work(**settings: Any) -> Iterator[tuple[DeadLetters, ThreadPoolExecutor]]:
     """What keeps letters, and writes two at a time, while the writes of two get no answer."""
     cluster = StuckCluster()
-    values = Settings(workers=1, dead_letter_namespace=HOME, **settings)
+    values = Settings(workers=1, most_in_work=2, dead_letter_namespace=HOME, **settings)
     letters = DeadLetters(cluster, values, lambda: NOW)
     with ThreadPoolExecutor(8) as senders:
         try:
@@ -227,7 +227,7 @@ def two_letters_in_work(**settings: Any) -> Iterator[tuple[DeadLetters, ThreadPo
 
 
 def test_letters_are_stored_side_by_side() -> None:
-    """As many as there are workers, and one more: one after the other, 40 a second held all threads."""
+    """As many as events may be in work: one after the other, 40 a second held all threads."""
     together = Barrier(5)
 
     class Together(FakeCluster):

@@ -145,7 +145,7 @@ def test_of_the_object_with_the_most_events_one_is_sent_back() -> None:
 def test_of_the_namespace_with_the_most_events_one_is_sent_back() -> None:
     """Ten that send more events than there are places took all of them, and then all threads."""
     settings = Settings()
-    turns = Turns(settings.workers, settings.waiting, clock=lambda: 0.0)
+    turns = Turns(settings.workers, settings.waiting, settings.most_in_work, clock=lambda: 0.0)
     hostile = [turns.join(f"hostile-{number % 10}", f"Job/{number}") for number in range(400)]
     real = [turns.join("real", f"Job/{number}") for number in range(3)]
     waiting = Counter(turn.namespace for turn in hostile if not turn.begun.is_set())
@@ -165,8 +165,10 @@ def test_of_objects_with_as_many_events_the_newest_is_sent_back() -> None:
 def test_of_new_namespaces_one_is_sent_back() -> None:
     """Forged events may each name another one: those of a namespace that had events keep their places."""
     settings, seconds = Settings(), count()
-    turns = Turns(settings.workers, settings.waiting, clock=lambda: float(next(seconds)))
-    names = [*(f"known-{number}" for number in range(settings.workers + 1)), "real"]
+    turns = Turns(
+        settings.workers, settings.waiting, settings.most_in_work, clock=lambda: float(next(seconds))
+    )
+    names = [*(f"known-{number}" for number in range(settings.most_in_work)), "real"]
     for name in names:
         with turns.turn(name, 0):
             pass
@@ -175,6 +177,18 @@ def test_of_new_namespaces_one_is_sent_back() -> None:
     assert not sent_back(known)
     assert all(turn.sent_back for turn in new[settings.waiting + MOST_NEW :]), "the others came first"
     assert sum(not turn.begun.is_set() for turn in [*known, *new]) == settings.waiting
+
+
+@pytest.mark.parametrize(("cores", "begin"), [(0.6, 7), (0.8, 3)], ids=["waits for answers", "computes"])
+def test_more_events_are_in_work_while_the_process_waits_for_answers(cores: float, begin: int) -> None:
+    """Thirteen with calls of 100 ms handle 16 events a second: those of eleven namespaces all wait."""
+    now = 0.0
+    turns = Turns(2, 20, most_in_work=7, clock=lambda: now, process_clock=lambda: now * cores)
+    now += 1.0
+    waiting = [turns.join(f"team-{number % 4}") for number in range(20)]
+    in_work = Counter(turn.namespace for turn in waiting if turn.begun.is_set())
+    assert in_work.total() == begin
+    assert max(in_work.values()) <= 2
 
 
 def test_an_event_in_a_pause_keeps_its_place() -> None:
