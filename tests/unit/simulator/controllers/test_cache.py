@@ -61,12 +61,17 @@ def test_a_list_removes_deleted_objects_but_not_newer_objects() -> None:
 def test_controlled_objects_are_found_by_their_owner() -> None:
     """The index follows objects as they come, lose their owner, and go."""
     owner = an_object("batch/v1", "Job", "job", {})
-    uid = owner["metadata"]["uid"]
     store = Cache()
     store.put(PODS, _pod("a", 5, ownerReferences=owned_by(owner)))
     store.put(PODS, _pod("b", 6, uid="u2", ownerReferences=owned_by(owner)))
-    assert [pod["metadata"]["name"] for pod in store.controlled(PODS, uid)] == ["a", "b"]
+    store.put(PODS, _pod("c", 6, uid="u3", namespace="team-b", ownerReferences=owned_by(owner)))
+    assert _pods_of(owner, store) == ["a", "b"], "owners are of the same namespace"
     store.put(PODS, _pod("a", 7))
-    assert [pod["metadata"]["name"] for pod in store.controlled(PODS, uid)] == ["b"]
+    assert _pods_of(owner, store) == ["b"]
     store.remove(PODS, _pod("b", uid="u2"))
-    assert store.controlled(PODS, uid) == []
+    assert _pods_of(owner, store) == []
+
+
+def _pods_of(owner: Object, store: Cache) -> list[str]:
+    pods = store.controlled(PODS, owner["metadata"]["namespace"], owner["metadata"]["uid"])
+    return [pod["metadata"]["name"] for pod in pods]

@@ -26,8 +26,8 @@ class CacheReader(Protocol):
         """Return all objects of a kind, by namespace and name."""
         ...
 
-    def controlled(self, resource: Resource, uid: str) -> list[Object]:
-        """Return the objects of a kind whose controller owner has this uid, by namespace and name."""
+    def controlled(self, resource: Resource, namespace: str, uid: str) -> list[Object]:
+        """Return the objects of a kind and namespace whose controller owner has this uid, by name."""
         ...
 
 
@@ -37,7 +37,7 @@ class Cache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._objects: dict[Resource, dict[ObjectKey, Object]] = {}
-        self._by_owner: dict[tuple[Resource, str], set[ObjectKey]] = {}
+        self._by_owner: dict[tuple[Resource, str, str], set[ObjectKey]] = {}
         self._deleted: set[str] = set()
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -51,11 +51,11 @@ class Cache:
             objects = self._objects.get(resource, {})
             return [objects[key] for key in sorted(objects)]
 
-    def controlled(self, resource: Resource, uid: str) -> list[Object]:
-        """Return the objects of a kind whose controller owner has this uid, by namespace and name."""
+    def controlled(self, resource: Resource, namespace: str, uid: str) -> list[Object]:
+        """Return the objects of a kind and namespace whose controller owner has this uid, by name."""
         with self._lock:
             objects = self._objects.get(resource, {})
-            return [objects[key] for key in sorted(self._by_owner.get((resource, uid), ()))]
+            return [objects[key] for key in sorted(self._by_owner.get((resource, namespace, uid), ()))]
 
     def put(self, resource: Resource, item: Object) -> bool:
         """Cache an object unless it is stale or deleted; return whether it was stored.
@@ -109,12 +109,12 @@ class Cache:
         cached = self._objects.get(resource, {}).pop(key, None)
         owner = controller_of(cached) if cached else None
         if owner:
-            self._by_owner.get((resource, owner["uid"]), set()).discard(key)
+            self._by_owner.get((resource, key[0], owner["uid"]), set()).discard(key)
 
     def _index(self, resource: Resource, key: ObjectKey, item: Object) -> None:
         owner = controller_of(item)
         if owner:
-            self._by_owner.setdefault((resource, owner["uid"]), set()).add(key)
+            self._by_owner.setdefault((resource, key[0], owner["uid"]), set()).add(key)
 
 
 def _version(item: Object) -> int:

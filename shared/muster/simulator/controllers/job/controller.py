@@ -83,7 +83,7 @@ class JobController:
             pod = cache.get(PODS, key[1], key[2])
             return Result(_remove_finalizers([pod] if pod and not controller_of(pod) else []))
         namespace, name, uid = key
-        pods = cache.controlled(PODS, uid)
+        pods = cache.controlled(PODS, namespace, uid)
         job = cache.get(JOBS, namespace, name)
         if job is None or job["metadata"]["uid"] != uid or finished_type(job):
             self._backoff.forget(uid)

@@ -72,7 +72,7 @@ class JobSetController:
             return Result()
         if jobset["spec"].get("managedBy") not in (None, MANAGED_BY):
             return Result()
-        return sync(jobset, cache.controlled(JOBS, jobset["metadata"]["uid"]), now)
+        return sync(jobset, cache.controlled(JOBS, key[0], jobset["metadata"]["uid"]), now)
 
 
 @dataclass
