@@ -11,7 +11,8 @@ import asyncio
 import logging
 import re
 from collections import deque
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import Any
 
 import h11
 import h11._readers as h11_readers
@@ -167,29 +168,59 @@ class Http1Only(H11Protocol):
         )
 
 
-class LimitedConnection(TCPServer):
-    """A connection that is closed for a new one at the limit, or if its client does not read the answers.
+COUNTED_EVERY = 20
+"""The connections that wait are counted when a twentieth of the limit came since the last count: counting a
+thousand takes a millisecond, so with one count for each the event loop would do nothing else."""
+
+
+class OpenConnections:
+    """The open connections of a server, of which those that wait longest are closed beyond a limit.
 
     Only connections that wait for a request, or the rest of one, count for the limit: requests in work would
     else close those of probes that have just come. Function.handle bounds the requests in work.
     """
 
+    def __init__(self) -> None:
+        self._open: dict[LimitedConnection, None] = {}  # oldest first
+        self._new = 0
+
+    def __iter__(self) -> Iterator[LimitedConnection]:
+        return iter(self._open)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: LimitedConnection, limit: int) -> None:
+        """Add a new connection, and close the oldest that wait beyond the limit, or a twentieth more."""
+        self._open[connection] = None
+        self._new += 1
+        if len(self._open) > limit and self._new * COUNTED_EVERY >= limit:
+            self._new = 0
+            waiting = [one for one in self._open if one.waits()]
+            for one in waiting[: max(len(waiting) - limit, 0)]:
+                self.discard(one)
+                one.writer.transport.abort()
+
+    def discard(self, connection: LimitedConnection) -> None:
+        """Forget a connection."""
+        self._open.pop(connection, None)
+
+
+class LimitedConnection(TCPServer):
+    """A connection that is closed for a new one at the limit, or if its client does not read the answers."""
+
     seconds = Settings.body_seconds
     limit = Settings.connection_limit
-    _open: ClassVar[dict[LimitedConnection, None]] = {}  # of this process, oldest first
+    opened = OpenConnections()
 
     async def run(self) -> None:
         """Serve the connection."""
-        if len(self._open) >= self.limit:
-            waiting = [connection for connection in self._open if connection.waits()]
-            for connection in waiting[: max(len(waiting) + 1 - self.limit, 0)]:
-                connection.writer.transport.abort()
-        self._open[self] = None
+        self.opened.add(self, self.limit)
         self.writer.transport.max_size = READ_BYTES  # type: ignore[attr-defined]  # of asyncio's transports
         try:
             await super().run()
         finally:
-            self._open.pop(self, None)
+            self.opened.discard(self)
             # Hypercorn's objects of a connection form a cycle: what it has read would stay until the next
             # collection of garbage.
             vars(self).pop("protocol", None)
@@ -201,7 +232,7 @@ class LimitedConnection(TCPServer):
         clients that have just come.
         """
         await super()._read_data()
-        self._open.pop(self, None)
+        self.opened.discard(self)
         await self.idle_task.stop()
 
     async def protocol_send(self, event: Event) -> None:

@@ -131,7 +131,7 @@ def behind_func(receiver: Receiver, cluster: Any) -> Iterator[Served]:
         thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), name="func")
         thread.start()
         try:
-            yield Served(port, lambda: len(LimitedConnection._open), function._bodies)
+            yield Served(port, lambda: len(LimitedConnection.opened), function._bodies)
         finally:
             loop.call_soon_threadsafe(stop.set)
             thread.join(10)

@@ -182,7 +182,7 @@ def test_clients_that_have_gone_leave_their_places(start: Start) -> None:
     waiting = busy.send_as_many_as_may_wait()
     for connection in waiting[THREADS:]:
         connection.close()
-    assert wait_until(lambda: len(LimitedConnection._open) == THREADS, 5)
+    assert wait_until(lambda: len(LimitedConnection.opened) == THREADS, 5)
     others = busy.send(THREADS)
     busy.finish.set()
     assert [status(answer(connection)) for connection in others] == [202] * THREADS

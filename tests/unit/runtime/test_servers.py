@@ -7,13 +7,13 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from muster.runtime.bodies import LARGEST_HEAD
 from muster.runtime.config import Settings
-from muster.runtime.func_server import READ_BYTES, LimitedConnection, WholeReads
+from muster.runtime.func_server import READ_BYTES, LimitedConnection, OpenConnections, WholeReads
 from muster.runtime.waitress_server import LimitedServer
 from tests.conftest import Wording
 from tests.support import cpu
@@ -200,6 +200,22 @@ def test_the_longest_waiting_connection_makes_room(serve: Serve, clients: ExitSt
     assert wait_until(lambda: served.open_connections() <= 10, 2)
 
 
+def test_open_connections_are_counted_for_many_new_ones_together() -> None:
+    """Counted for each, a thousand took all the time of the event loop, and no probe was answered."""
+    counted = 0
+
+    class InWork:
+        def waits(self) -> bool:
+            nonlocal counted
+            counted += 1
+            return False
+
+    opened = OpenConnections()
+    for _ in range(1000):
+        opened.add(cast(LimitedConnection, InWork()), 500)
+    assert 0 < counted < 25_000
+
+
 def test_all_connections_that_wait_are_accepted_at_once() -> None:
     """One for each look at all others would be 20 a second while waitress is busy."""
     with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as clients:
@@ -309,7 +325,7 @@ def test_little_is_read_of_a_connection_at_once(serve: Serve, clients: ExitStack
     served = serve()
     connections(served, clients, 1, b"POST / HTTP/1.1\r\n")
     assert wait_until(lambda: served.open_connections() == 1, 3)
-    (connection,) = LimitedConnection._open
+    (connection,) = LimitedConnection.opened
     transport: Any = connection.writer.transport
     assert type(transport).max_size > transport.max_size == READ_BYTES
 
