@@ -7,6 +7,7 @@ defaulted here and validated by `validation.custom`.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -14,7 +15,12 @@ from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, copied
 from muster.simulator.apiserver.requests import json_type
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import bad_request
+from muster.simulator.apiserver.status import ApiError, bad_request
+
+MOST_DEFAULT_BYTES = 1_572_864
+"""The most JSON that defaults add to a custom resource; etcd stores no larger one (`--max-request-bytes`).
+
+Those of a list in a list are multiplied: a definition of a kilobyte could add gigabytes."""
 
 OMITTED_ZEROS = frozenset(
     {
@@ -164,24 +170,46 @@ class Decoder:
         return kept
 
 
-def with_defaults(value: Any, schema: Schema) -> Any:
-    """Return a value of a custom resource with the defaults of its schema at every level."""
-    if isinstance(value, list):
-        items = schema.get("items")
-        return [with_defaults(item, items) for item in value] if isinstance(items, dict) else value
-    if not isinstance(value, dict):
-        return value
-    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
-    defaulted: Object = {}
-    for key, item in value.items():
-        child = properties.get(key, additional if isinstance(additional, dict) else None)
-        if item is None and child and not child.get("nullable"):
-            continue  # null in a field that is not nullable counts as unset
-        defaulted[key] = with_defaults(item, child) if child else item
-    for key, child in properties.items():
-        if key not in defaulted and "default" in child:
-            defaulted[key] = with_defaults(copied(child["default"]), child)
+def with_defaults(obj: Object, schema: Schema) -> Object:
+    """Return a custom resource with the defaults of its schema at every level.
+
+    Raises:
+        ApiError: 500, they have more than MOST_DEFAULT_BYTES of JSON.
+    """
+    defaulted: Object = _Defaults().added(obj, schema)
     return defaulted
+
+
+class _Defaults:
+    """Adds the defaults of a schema to one object, and counts their bytes."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    def added(self, value: Any, schema: Schema) -> Any:
+        """Return a value with the defaults of its schema at every level."""
+        if isinstance(value, list):
+            items = schema.get("items")
+            return [self.added(item, items) for item in value] if isinstance(items, dict) else value
+        if not isinstance(value, dict):
+            return value
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+        defaulted: Object = {}
+        for key, item in value.items():
+            child = properties.get(key, additional if isinstance(additional, dict) else None)
+            if item is None and child and not child.get("nullable"):
+                continue  # null in a field that is not nullable counts as unset
+            defaulted[key] = self.added(item, child) if child else item
+        for key, child in properties.items():
+            if key not in defaulted and "default" in child:
+                self._count(key, child["default"])
+                defaulted[key] = self.added(copied(child["default"]), child)
+        return defaulted
+
+    def _count(self, key: str, default: Any) -> None:
+        self._bytes += len(key) + len(json.dumps(default))
+        if self._bytes > MOST_DEFAULT_BYTES:
+            raise ApiError(500, "", "etcdserver: request is too large", {})
 
 
 def _omitted(key: str, value: Any, schema: Schema) -> bool:

@@ -30,6 +30,11 @@ NAMES = ("object", "oldObject", "namespaceObject", "request")
 TYPE = "$type"
 """The key under which a constructed object keeps the name of its type; no field can have such a name."""
 
+MOST_CHARACTERS = 100_000
+"""The longest translation of an expression; those of Muster's have 4,000.
+
+A variable is written out wherever another one names it, so that thirty of them could make gigabytes."""
+
 SUBSTRING = "muster_substring"
 CLOSING = "})"
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -93,7 +98,7 @@ def translated(expression: str, variables: Mapping[str, str]) -> str:
     """Return the expression without constructors and variables.
 
     Raises:
-        ExpressionError: it speaks of an unknown variable.
+        ExpressionError: it speaks of an unknown variable, or becomes longer than MOST_CHARACTERS.
     """
     return _translated(expression, tuple(variables.items()))
 
@@ -155,7 +160,13 @@ def _compiled(expression: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def _translated(expression: str, variables: tuple[tuple[str, str], ...]) -> str:
-    return "".join(_Translation(expression, dict(variables)).parts())
+    parts, length = [], 0
+    for part in _Translation(expression, dict(variables)).parts():
+        parts.append(part)
+        length += len(part)
+        if length > MOST_CHARACTERS:
+            raise ExpressionError(f"compilation error: with variables more than {MOST_CHARACTERS} characters")
+    return "".join(parts)
 
 
 class _Translation:

@@ -59,9 +59,9 @@ def _denial(spec: Object, given: Activation) -> tuple[str, str] | None:
     try:
         if not conditions_hold(spec, given):
             return None
+        variables = variables_of(spec)
     except ExpressionError as error:
         return None if forgiving else ("Invalid", str(error))
-    variables = variables_of(spec)
     for validation in spec.get("validations") or []:
         expression = validation["expression"]
         try:

@@ -85,6 +85,13 @@ def test_an_expression_beyond_the_budget_raises() -> None:
         evaluated(expression, SEEN, {})
 
 
+def test_variables_that_multiply_are_refused() -> None:
+    """Thirty, each of which names the one before twice, would take a gigabyte."""
+    doubled = {"v": "'x'" + 50_000 * " "}
+    with pytest.raises(ExpressionError, match="more than 100000 characters"):
+        translated("variables.v + variables.v", doubled)
+
+
 def test_variables_may_use_those_before_them() -> None:
     """Each is in parentheses where it is used."""
     variables = {"sum": translated("1 + 2", {})}

@@ -131,7 +131,7 @@ def test_custom_resources_are_judged(api: KubernetesApi) -> None:
 
 
 @pytest.mark.parametrize("place", ["a condition", "a validation", "a variable"])
-@pytest.mark.parametrize("failing", ["object.data.none == ''", "no CEL"])
+@pytest.mark.parametrize("failing", ["object.data.none == ''", "no CEL", "variables.none"])
 def test_a_failing_expression_refuses_or_lets_through(api: KubernetesApi, place: str, failing: str) -> None:
     """As its failurePolicy says."""
     spec: dict[str, tuple[str, Object]] = {

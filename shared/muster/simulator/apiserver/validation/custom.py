@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from muster.patterns import PatternError, has_match
@@ -34,6 +35,9 @@ ERRORS_BEFORE_CEL = frozenset(
 )
 """The types of errors after which CEL rules are not evaluated."""
 
+MOST_ERRORS = 100
+"""The most errors of an object that are returned; that of an enum names all members, maybe a megabyte."""
+
 CEL_SKIPPED = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
@@ -41,9 +45,15 @@ CEL_SKIPPED = (
 
 
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """Return the errors of a custom resource outside its metadata; `old` is None on creation."""
+    """Return the errors of a custom resource outside its metadata, MOST_ERRORS of its schema at most.
+
+    Args:
+        obj: the custom resource.
+        old: it before an update; None on creation.
+        schema: its schema.
+    """
     body = {key: value for key, value in obj.items() if key not in {"apiVersion", "kind", "metadata"}}
-    errors = list(_value(body, _without_meta(schema), ""))
+    errors = list(islice(_value(body, _without_meta(schema), ""), MOST_ERRORS))
     if any(error.type in ERRORS_BEFORE_CEL for error in errors) and has_rules(schema):
         return [*errors, FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED, None)]
     return errors + broken_rules(obj, old, schema)
