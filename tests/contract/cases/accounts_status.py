@@ -156,6 +156,26 @@ def conditions_of_a_jobset(api: Conversation, ns: str) -> None:
         assert refused(merge(function, f"{path}/status", misuse), "emit-conditions"), misuse
 
 
+@case(releases=BOTH)
+def times_that_no_controller_can_read(api: Conversation, ns: str) -> None:
+    """Neither account may write one: the controller of JobSet could list no JobSet any more."""
+    serve(api.api, "jobset")
+    status = f"{jobsets(ns, 'train')}/status"
+    template = {"spec": {"template": {"spec": pod_spec(restartPolicy="Never")}}}
+    api.must("POST", jobsets(ns), _jobset("train", {"name": "workers", "replicas": 1, "template": template}))
+    ready = condition("PodGroupsReady")
+    kept = {**ready, "lastTransitionTime": "2026-01-01T00:00:00.123456Z"}
+    foreign = _conditions(condition("FailureTarget"))
+    for name in ("emit-conditions", "create-workload"):
+        function = account(api, name, "PATCH", status, foreign, MERGE_PATCH)
+        for time in ("2026-01-01T00:00:00ZTx", "2026-01-01t00:00:00z", "2026-01-01T00:00:00.5Z"):
+            misuse = _conditions({**ready, "lastTransitionTime": time})
+            assert refused(merge(function, status, misuse), name), time
+        function.must("PATCH", status, _conditions(ready), MERGE_PATCH)
+        api.must("PATCH", status, _conditions(kept), MERGE_PATCH)
+        function.must("PATCH", status, _conditions({**kept, "message": "newer"}), MERGE_PATCH)
+
+
 def _jobset(name: str, *entries: Object) -> Object:
     of_kind = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
     return {**of_kind, "metadata": {"name": name}, "spec": {"replicatedJobs": list(entries)}}
