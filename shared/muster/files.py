@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from contextlib import suppress
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
@@ -35,22 +34,40 @@ def files_below(folder: Path, suffixes: Collection[str]) -> list[Path]:
 
     Raises:
         FolderError: it is nested more than DEEPEST_FOLDER deep, or a file is a link to one outside: that may
-            be a secret, which errors would quote, or `/proc/kmsg`, which waits for ever.
+            be a secret, which errors would quote, or `/proc/kmsg`, which waits for ever. Or a folder is gone,
+            or what a link leads to cannot be looked at.
     """
-    root = folder.resolve()
+    try:
+        root = folder.resolve()
+    except OSError as error:
+        raise FolderError(f"{folder}: {error.strerror}") from None
     found: list[Path] = []
     rest = [(folder, 0)]
     while rest:
         inner, depth = rest.pop()
         if depth > DEEPEST_FOLDER:
             raise FolderError(f"{folder}: is nested more than {DEEPEST_FOLDER} folders deep")
-        with suppress(PermissionError), os.scandir(inner) as entries:
-            for entry in entries:
-                path = Path(entry.path)
-                if entry.is_dir(follow_symlinks=False):
-                    rest.append((path, depth + 1))
-                elif path.suffix in suffixes and path.is_file():
-                    if entry.is_symlink() and not path.resolve().is_relative_to(root):
-                        raise FolderError(f"{path}: is a link to a file outside of {folder}")
-                    found.append(path)
+        try:
+            with os.scandir(inner) as listed:
+                entries = list(listed)
+        except PermissionError:
+            continue
+        except OSError as error:
+            raise FolderError(f"{inner}: {error.strerror}") from None
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                rest.append((path, depth + 1))
+            elif path.suffix in suffixes and _is_file_within(root, path, folder):
+                found.append(path)
     return sorted(found)
+
+
+def _is_file_within(root: Path, path: Path, folder: Path) -> bool:
+    """Whether a path of a folder is a file, and no link to one outside of the folder, which is refused."""
+    if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(root):
+        raise FolderError(f"{path}: is a link to a file outside of {folder}")
+    try:
+        return path.is_file()
+    except OSError as error:
+        raise FolderError(f"{path}: {error.strerror}") from None

@@ -11,6 +11,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -116,6 +117,8 @@ def _one_line(text: str) -> str:
 
 
 def _require_output() -> None:
+    if sys.stderr is None:  # `muster lint a.yaml 2>&-`
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     if sys.stdout is None:  # `muster lint a.yaml >&-`
         raise CommandError("standard output is closed")
 

@@ -25,6 +25,9 @@ from muster.objects.resources import NAMESPACES
 _PATIENCE_SECONDS = 2.0
 """After this time without an answer a command says what it waits for."""
 
+_REMINDER_SECONDS = 20.0
+"""The time after which it says so again."""
+
 _HINT = "; set --kubeconfig or $KUBECONFIG"
 
 
@@ -52,17 +55,18 @@ class KubeconfigOptions:
             BadInput: there is no such file or context, or it cannot be used.
         """
         listed = [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
-        default = [Path.home() / ".kube" / "config"]
-        paths = [self.kubeconfig] if self.kubeconfig is not None else listed or default
+        default = [Path("~/.kube/config")]
+        given = [self.kubeconfig] if self.kubeconfig is not None else listed or default
+        paths = [_expanded(path) for path in given]
         try:
-            return read_kubeconfig([_expanded(path) for path in paths], self.context)
+            return read_kubeconfig(paths, self.context)
         except BadKubeconfigError as error:
             hint = "" if self.kubeconfig or any(map(Path.exists, paths)) else _HINT
             raise BadInput(f"{error}{hint}") from None
 
 
 def _expanded(path: Path) -> Path:
-    """Return a path with the home folder in place of `~`; as it is if there is no such user."""
+    """Return a path with the home folder in place of `~`; as it is if there is no such user or folder."""
     try:
         return path.expanduser()
     except RuntimeError:
@@ -166,15 +170,21 @@ def _require_api_server(client: Client) -> None:
 
 @contextmanager
 def _patience(url: str) -> Iterator[None]:
-    """Print what is waited for if the block takes long and a person looks."""
-    timer = threading.Timer(_PATIENCE_SECONDS, lambda: echo_line(f"waiting for {url} ...", err=True))
-    timer.daemon = True
+    """Print what is waited for, again and again, if the block takes long and a person looks."""
+    ended = threading.Event()
+
+    def remind() -> None:
+        seconds = _PATIENCE_SECONDS
+        while not ended.wait(seconds):
+            echo_line(f"waiting for {url} ...", err=True)
+            seconds = _REMINDER_SECONDS
+
     if sys.stderr.isatty():
-        timer.start()
+        threading.Thread(target=remind, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()
 
 
 def brief(error: ClusterError) -> str:

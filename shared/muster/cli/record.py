@@ -118,13 +118,14 @@ def command(  # noqa: PLR0913 - one argument for each option
 
     Exits with 1 if fewer than --count events were received, or the file could not be written.
     """
-    if format_suffix(file) not in {".jsonl", ".ndjson"}:
-        raise BadInput(f"{file}: file name must end in .jsonl or .jsonl.gz")
+    _require_names(file, objects_file)
     ended = threading.Event()
-    with stop_signals(ended) as stop, _write_errors(), ExitStack() as exits:
+    with ExitStack() as exits:
         connect = partial(_connect, exits, options, sources)
         origin: Origin = connect() if listen is None else HttpSink.at(listen, beyond=beyond)
         cluster = None if objects_file is None else connect()
+        stop = exits.enter_context(stop_signals(ended))  # until here Ctrl-C ends the command
+        exits.enter_context(_write_errors())
         recorder = EventRecorder(_open(exits, file, overwrite=overwrite), limit=count, full=ended.set)
         exits.callback(recorder.stop)
         checkpoints = None
@@ -153,6 +154,13 @@ def command(  # noqa: PLR0913 - one argument for each option
         raise CommandError(f"{file}: {recorder.error.strerror}")
     if recorder.recorded.total() < count:
         raise CommandError(f"{recorder.recorded.total()} of {count} events received")
+
+
+def _require_names(file: Path, objects_file: Path | None) -> None:
+    if format_suffix(file) not in {".jsonl", ".ndjson"}:
+        raise BadInput(f"{file}: file name must end in .jsonl or .jsonl.gz")
+    if objects_file is not None and os.path.realpath(objects_file) == os.path.realpath(file):
+        raise BadInput(f"--objects {objects_file}: is the file of the events")
 
 
 class Origin(Protocol):

@@ -137,9 +137,13 @@ class Connections:
         """Return the headers with the credentials, without the blanks and the newline that files end in.
 
         Raises:
-            Unauthorized: they have characters that no header may have; urllib3's error would have them, too.
+            Unauthorized: they have expired and cannot be renewed; or they have characters that no header may
+                have, and urllib3's error would have, too.
         """
-        settings = self._configuration.auth_settings()
+        try:
+            settings = self._configuration.auth_settings()
+        except Exception as error:  # noqa: BLE001 - the package raises any kind for odd answers of an exec plugin
+            raise errors.Unauthorized(f"no new credentials: {error}") from None
         headers = {
             setting["key"]: setting["value"].strip()
             for setting in settings.values()

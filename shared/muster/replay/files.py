@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -43,9 +45,18 @@ PRIVATE = 0o600
 def private(path: str, flags: int) -> int:
     """Open a file that nobody but its owner may read; for `open`.
 
-    No symbolic link: what it leads to may be somebody else's choice.
+    No symbolic link: what it leads to may be somebody else's choice. No device, whose mode is for all, and no
+    FIFO, which waits for a reader.
+
+    Raises:
+        OSError: the file cannot be opened, or is no regular one.
     """
-    return os.open(path, flags | os.O_NOFOLLOW, PRIVATE)
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    os.fchmod(descriptor, PRIVATE)
+    return descriptor
 
 
 _LOCATION_LENGTH, _MESSAGE_LENGTH = 1024, 4096
@@ -216,9 +227,8 @@ class AppendedFile:
 
     def __init__(self, path: Path, *, overwrite: bool = False) -> None:
         self.path = path
-        # For its owner alone, also if the file existed: recordings contain objects of a cluster.
+        # For its owner alone: recordings contain objects of a cluster.
         self._file = open(path, "wb" if overwrite else "xb", buffering=0, opener=private)  # noqa: SIM115 - closed by `close`
-        path.chmod(PRIVATE)
         self._encode: Callable[[bytes], bytes] = bytes
         self._trailer: Callable[[], bytes] = bytes
         if path.suffix == ".gz":

@@ -322,6 +322,16 @@ class TestKubeconfigVariable:
         assert_names(line, str(tmp_path / "a"), str(tmp_path / "b"), "--kubeconfig", "$KUBECONFIG")
         wording(without_folder(line, tmp_path))
 
+    def test_without_a_home_folder_another_kubeconfig_is_asked_for(
+        self, muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+    ) -> None:
+        """As in a container whose user has no name."""
+        monkeypatch.delenv("KUBECONFIG", raising=False)
+        monkeypatch.delenv("HOME")
+        monkeypatch.setattr("pwd.getpwuid", dict[int, Any]().__getitem__)
+        wording(one_line(muster("status"), 2))
+        assert_names(one_line(muster("status", "--kubeconfig", str(tmp_path / "none")), 2), "none")
+
     def test_the_default_is_the_kubeconfig_in_the_home_folder(
         self, muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

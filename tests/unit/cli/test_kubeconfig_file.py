@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -48,3 +49,18 @@ def test_no_symbolic_link_is_followed(muster: Muster, tmp_path: Path) -> None:
     (line,) = result.stderr.splitlines()
     assert_names(line, str(path))
     assert target.read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_no_fifo_or_device_is_written(muster: Muster, tmp_path: Path, *, is_read: bool) -> None:
+    """A FIFO waits for its reader, for ever; a device would be for its owner alone from then on."""
+    path = tmp_path / "kubeconfig"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if is_read else None
+    result = muster("apiserver", "--kubeconfig-out", str(path))
+    assert (result.exit_code, result.stdout) == (1, "")
+    (line,) = result.stderr.splitlines()
+    assert_names(line, str(path))
+    assert stat.S_IMODE(path.stat().st_mode) != 0o600
+    if reader is not None:
+        os.close(reader)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import sys
@@ -291,6 +292,38 @@ def test_a_link_out_of_the_folder_is_refused(muster: Muster, tmp_path: Path, wor
     result = muster("lint", str(folder))
     assert (result.exit_code, result.stdout) == (2, "")
     wording(without_folder(result.stderr.strip(), tmp_path))
+
+
+def test_a_folder_that_is_gone_is_reported(
+    muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`muster lint .` in a folder that somebody deleted."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    result = muster("lint", ".")
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = result.stderr.splitlines()
+    assert "bug" not in line
+
+
+def test_a_link_that_cannot_be_read_hides_no_other_file(
+    muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a faulty policy beside it would pass in CI."""
+    for name in ("a.yaml", "b.yaml"):
+        (tmp_path / name).write_text(yaml.safe_dump(b.a_job()))
+
+    def is_file(path: Path) -> bool:
+        if path.name == "b.yaml":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return path.exists()
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    result = muster("lint", str(tmp_path))
+    assert result.exit_code == 2
+    assert_names(result.stderr, str(tmp_path / "b.yaml"), "Permission denied")
 
 
 def test_a_long_key_is_not_repeated_by_each_fault_below_it(muster: Muster, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 import yaml
 
 from muster import steps
-from muster.cli import output, plan
+from muster.cli import cluster, output, plan
 from muster.cli.check import _shown
 from muster.cli.output import echo_data, echo_documents, echo_items, echo_sections, step_shown
 from muster.cluster.client import Client
@@ -256,3 +257,23 @@ def test_a_terminal_without_unicode_gets_escapes() -> None:
     )
     assert result.returncode == 0, result.stderr
     assert r"\u2714 indexed-job" in result.stdout
+
+
+def test_a_command_fails_as_usual_without_standard_error(tmp_path: Path) -> None:
+    """It is no bug of the command."""
+    command = shlex.join([sys.executable, "-m", "muster", "lint", str(tmp_path / "none.yaml")])
+    assert subprocess.run(["/bin/sh", "-c", f"{command} 2>&-"], check=False).returncode == 2
+
+
+def test_a_long_wait_for_a_cluster_is_shown_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line a minute at least, for who looks at a terminal."""
+    monkeypatch.setattr(cluster, "_PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr(cluster, "_REMINDER_SECONDS", 0.01)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with cluster._patience("the kubeconfig"):
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) > 2
+    assert set(lines) == {"waiting for the kubeconfig ..."}

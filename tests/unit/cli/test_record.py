@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import stat
 import sys
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from muster.cli import record
+from muster.cli.output import CommandError
 from muster.cluster.client import Client
 from muster.cluster.errors import Unavailable
 from muster.objects import yaml_files
@@ -357,3 +359,38 @@ def test_a_device_is_not_deleted_after_an_error(tmp_path: Path) -> None:
         record._delete_if_empty(path, None, OSError(), None)
     assert device.exists()
     assert not empty.exists()
+
+
+@pytest.mark.parametrize("names", [["fifo.jsonl"], ["e.jsonl", "--objects", "fifo.jsonl"]])
+def test_no_fifo_is_written(
+    muster: Muster, server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
+) -> None:
+    """It would wait for its reader, and no signal ends a recording that has not begun."""
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo.jsonl")
+    result = muster("record", *names, "--overwrite", "--for", "1s", "--kubeconfig", server)
+    assert result.exit_code == 2, result.output
+    assert_names(result.stderr, "fifo.jsonl")
+
+
+def test_events_and_objects_are_two_files(muster: Muster, server: str, tmp_path: Path) -> None:
+    """Else both would be written into one."""
+    path = str(tmp_path / "e.jsonl")
+    result = muster("record", path, "--objects", f"{tmp_path}/./e.jsonl", "--kubeconfig", server)
+    assert result.exit_code == 2
+    assert_names(result.stderr, "--objects")
+
+
+def test_a_signal_ends_the_wait_for_a_cluster(
+    muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The login of an exec plugin may take for ever."""
+    blocked: list[set[int]] = []
+
+    def connect(*_: Any) -> None:
+        blocked.append(signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+        raise CommandError("not connected")
+
+    monkeypatch.setattr(record, "_connect", connect)
+    assert muster("record", str(tmp_path / "e.jsonl")).exit_code == 1
+    assert blocked == [set()]

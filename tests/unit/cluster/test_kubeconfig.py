@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from muster.cluster.errors import Unauthorized
 from muster.cluster.kubeconfig import BadKubeconfigError, read_kubeconfig
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
@@ -108,6 +109,20 @@ def test_a_plugin_is_run_from_the_folder_of_its_file(tmp_path: Path) -> None:
     plugin.chmod(0o700)
     use = {"apiVersion": credential["apiVersion"], "command": "./plugin", "interactiveMode": "Never"}
     assert authorization([tmp_path / "config"], {"exec": use}) == "Bearer b"
+
+
+def test_odd_times_of_a_plugin_are_no_credentials(tmp_path: Path) -> None:
+    """Go's zero time: the package subtracts five minutes from it before each request."""
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": "b", "expirationTimestamp": "0001-01-01T00:00:00Z"},
+    }
+    use = {"apiVersion": credential["apiVersion"], "command": "echo", "args": [json.dumps(credential)]}
+    path = write(tmp_path / "config", {"exec": {**use, "interactiveMode": "Never"}})
+    client = read_kubeconfig([path]).client("test")
+    with pytest.raises(Unauthorized, match="no new credentials"):
+        client.raw("GET", "/version")
 
 
 def test_a_file_may_have_a_colon_in_its_name(tmp_path: Path) -> None:
