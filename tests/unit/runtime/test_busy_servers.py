@@ -8,12 +8,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from muster.runtime import config, responses
-from muster.runtime.func_server import LimitedConnection
+from muster.runtime.func_server import LimitedConnection, OpenConnections
 from muster.runtime.outcome import Outcome
 from muster.runtime.responses import HttpAnswer
 from tests.conftest import Wording
@@ -210,3 +210,19 @@ def test_where_too_many_refusals_wait_the_connection_is_closed(
         assert closed
     finally:
         refusing.set()
+
+
+def test_open_connections_are_counted_for_many_new_ones_together() -> None:
+    """Counted for each, a thousand took all the time of the event loop, and no probe was answered."""
+    counted = 0
+
+    class InWork:
+        def waits(self) -> bool:
+            nonlocal counted
+            counted += 1
+            return False
+
+    opened = OpenConnections()
+    for _ in range(1000):
+        opened.add(cast(LimitedConnection, InWork()), 500)
+    assert 0 < counted < 25_000
