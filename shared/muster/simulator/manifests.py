@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from muster.files import FolderError, files_below
 from muster.objects import yaml_files
 from muster.objects.memory import TEXT_SHARE, DataLimit
 from muster.objects.meta import overlong_field
-from muster.objects.text import text_bytes
+from muster.objects.text import has_more_values, text_bytes
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.apiserver.status import ApiError
 
@@ -28,6 +29,11 @@ ORDER = (
     "MutatingAdmissionPolicyBinding",
 )
 """The kinds that come first, in this order; all others follow in the order of the files."""
+
+MOST_OBJECT_BYTES, MOST_OBJECT_VALUES = 3 * 1024 * 1024, 100_000
+"""The largest object that is loaded: the API server reads no larger body (`MaxRequestBodyBytes`).
+
+An object of 1.5 MiB, the most that etcd stores, has some 60,000 values; 900,000 wrong ones took gigabytes."""
 
 
 class ManifestError(ValueError):
@@ -146,6 +152,11 @@ def _apply(server: ApiServer, manifest: Manifest) -> None:
     obj = manifest.object
     if not isinstance(obj, dict) or not obj.get("apiVersion") or not manifest.kind:
         raise manifest.error("is no Kubernetes object: apiVersion or kind is missing")
+    text = json.dumps(obj).encode()
+    if len(text) > MOST_OBJECT_BYTES or has_more_values(text, MOST_OBJECT_VALUES):
+        raise manifest.error(
+            f"{manifest.kind}: has more than {MOST_OBJECT_BYTES} bytes of JSON or {MOST_OBJECT_VALUES} values"
+        )
     long = overlong_field(obj)
     if long is not None:
         raise manifest.error(f"{long[0]} has more than {long[1]} characters")

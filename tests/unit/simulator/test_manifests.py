@@ -180,3 +180,13 @@ def test_links_out_of_a_folder_are_refused(server: ApiServer, tmp_path: Path) ->
     (folder / "a.yaml").symlink_to("../a.yaml")
     with pytest.raises(ManifestError, match=r"a\.yaml: is a link to a file outside of"):
         load(server, [folder])
+
+
+@pytest.mark.parametrize(
+    "field", ['x: "' + "x" * 3_200_000 + '"', f"x: [{'1,' * 100_001}]"], ids=["bytes", "values"]
+)
+def test_large_objects_are_not_loaded(server: ApiServer, tmp_path: Path, field: str) -> None:
+    """The API server reads none of 3 MiB, and errors of a list of 900,000 wrong values took gigabytes."""
+    (tmp_path / "a.yaml").write_text(CONFIG_MAP.replace("NAME", "a") + f"{field}\n")
+    with pytest.raises(ManifestError, match=r"a\.yaml:1: ConfigMap: has more than 3145728 bytes"):
+        load(server, [tmp_path])

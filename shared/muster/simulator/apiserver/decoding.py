@@ -22,6 +22,9 @@ MOST_DEFAULT_BYTES = 1_572_864
 
 Those of a list in a list are multiplied: a definition of a kilobyte could add gigabytes."""
 
+MOST_UNKNOWN = 100
+"""The most unknown fields that are named; the path of each may have 40,000 characters."""
+
 OMITTED_ZEROS = frozenset(
     {
         *("active", "succeeded", "failed", "observedGeneration", "restartCount", "hostPort", "nodePort"),
@@ -53,7 +56,7 @@ class Decoder:
     """Decodes the body of a kind and collects its unknown fields.
 
     Attributes:
-        unknown: the paths of the fields that were dropped, `spec.foo`.
+        unknown: the paths of the fields that were dropped, `spec.foo`; the first MOST_UNKNOWN.
     """
 
     def __init__(self, kind: Kind, meta: Schema) -> None:
@@ -81,6 +84,10 @@ class Decoder:
             obj |= self._struct(rest, self.kind.schema, "", self.kind.kind)
         return obj
 
+    def _drop(self, path: str) -> None:
+        if len(self.unknown) < MOST_UNKNOWN:
+            self.unknown.append(path)
+
     def _go_type(self) -> str:
         return f"{self.kind.version}.{self.kind.kind}"
 
@@ -106,7 +113,7 @@ class Decoder:
             child = properties.get(key)
             child_path = f"{path}.{key}" if path else key
             if child is None:
-                self.unknown.append(child_path)
+                self._drop(child_path)
             elif item is not None:
                 decoded = self._value(item, child, child_path, owner)
                 if key in required or not _omitted(key, decoded, child):
@@ -166,7 +173,7 @@ class Decoder:
             ):
                 kept[key] = item
             else:
-                self.unknown.append(child_path)
+                self._drop(child_path)
         return kept
 
 

@@ -89,6 +89,8 @@ def evaluated(expression: str, activation: Activation, variables: Mapping[str, s
         value = _compiled(text).eval(activation.of(_names_in(text)))
     except RuntimeError as error:  # the library's budget of iterations
         raise ExpressionError(str(error)) from None
+    except MemoryError:
+        raise ExpressionError("the expression takes more memory than there is") from None
     if value.type() == cel.Type.ERROR:
         raise ExpressionError(str(value.value()))
     return value.plain_value()

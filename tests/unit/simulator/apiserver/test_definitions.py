@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from muster.simulator.apiserver.decoding import with_defaults
+from muster.simulator.apiserver.decoding import Decoder, with_defaults
+from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.apiserver.validation import custom
 
@@ -33,11 +34,20 @@ def test_defaults_that_multiply_are_refused() -> None:
     assert (refusal.value.code, refusal.value.message) == (500, "etcdserver: request is too large")
 
 
-def test_a_hundred_errors_are_returned() -> None:
+@pytest.mark.parametrize(("number", "returned"), [(1000, 10), (2, 100)])
+def test_the_first_errors_are_returned(number: int, returned: int) -> None:
     """Each names all members of the enum: 5,000 of them took four gigabytes."""
-    members = [f"member-{number}" for number in range(1000)]
+    members = [f"member-{one:0100}" for one in range(number)]
     items = {"type": "string", "enum": members}
     schema = {"type": "object", "properties": {"l": {"type": "array", "items": items}}}
     errors = custom.check({"l": ["x"] * 5000}, None, schema)
-    assert len(errors) == 100
+    assert len(errors) == returned
     assert all(json.dumps(members[-1]) in error.detail for error in errors)
+
+
+def test_a_hundred_unknown_fields_are_named() -> None:
+    """The path of each may be long: 60,000 of 40,000 characters took gigabytes."""
+    schema = {"type": "object", "properties": {"spec": {"type": "object"}}}
+    decoder = Decoder(Kind("example.com", "v1", "widgets", "Widget", schema=schema, definition={}), {})
+    decoder.read({"spec": {f"unknown-{number}": 1 for number in range(1000)}})
+    assert len(decoder.unknown) == 100

@@ -7,8 +7,7 @@ k8s.io/kube-openapi. `validation.cel` evaluates the CEL rules.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from muster.patterns import PatternError, has_match
@@ -35,8 +34,10 @@ ERRORS_BEFORE_CEL = frozenset(
 )
 """The types of errors after which CEL rules are not evaluated."""
 
-MOST_ERRORS = 100
-"""The most errors of an object that are returned; that of an enum names all members, maybe a megabyte."""
+MOST_ERRORS, MOST_CHARACTERS = 100, 2**20
+"""The most errors of an object that are returned, and of characters but for the last one.
+
+The error of an enum names all its members, and that of a text its pattern, each maybe a megabyte."""
 
 CEL_SKIPPED = (
     "some validation rules were not checked because the object was invalid; "
@@ -45,7 +46,7 @@ CEL_SKIPPED = (
 
 
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """Return the errors of a custom resource outside its metadata, MOST_ERRORS of its schema at most.
+    """Return the errors of a custom resource outside its metadata, the first of its schema.
 
     Args:
         obj: the custom resource.
@@ -53,10 +54,23 @@ def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
         schema: its schema.
     """
     body = {key: value for key, value in obj.items() if key not in {"apiVersion", "kind", "metadata"}}
-    errors = list(islice(_value(body, _without_meta(schema), ""), MOST_ERRORS))
+    errors = _first(_value(body, _without_meta(schema), ""))
     if any(error.type in ERRORS_BEFORE_CEL for error in errors) and has_rules(schema):
         return [*errors, FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED, None)]
     return errors + broken_rules(obj, old, schema)
+
+
+def _first(errors: Iterable[FieldError]) -> list[FieldError]:
+    """Return the first errors, MOST_ERRORS at most, or as many as have MOST_CHARACTERS."""
+    kept: list[FieldError] = []
+    characters = 0
+    for error in errors:
+        kept.append(error)
+        value = len(error.value) if isinstance(error.value, str) else 0
+        characters += len(error.field) + len(error.detail) + value
+        if len(kept) == MOST_ERRORS or characters > MOST_CHARACTERS:
+            break
+    return kept
 
 
 def _without_meta(schema: Schema) -> Schema:
