@@ -168,7 +168,13 @@ def times_that_no_controller_can_read(api: Conversation, ns: str) -> None:
     foreign = _conditions(condition("FailureTarget"))
     for name in ("emit-conditions", "create-workload"):
         function = account(api, name, "PATCH", status, foreign, MERGE_PATCH)
-        for time in ("2026-01-01T00:00:00ZTx", "2026-01-01t00:00:00z", "2026-01-01T00:00:00.5Z"):
+        odd = (
+            "2026-01-01T00:00:00ZTx",
+            "2026-01-01t00:00:00z",
+            "2026-01-01T00:00:00.5Z",
+            "0001-01-01T00:00:00Z",
+        )
+        for time in odd:
             misuse = _conditions({**ready, "lastTransitionTime": time})
             assert refused(merge(function, status, misuse), name), time
         function.must("PATCH", status, _conditions(ready), MERGE_PATCH)

@@ -132,6 +132,11 @@ class TestMerge:
             SCHEDULED | {"lastTransitionTime": "2026-01-01T00:00:00Z"},
         ]
 
+    @pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "2026-01-01T00:00:00ZTx", "", None])
+    def test_a_time_that_no_client_can_read_is_replaced(self, time: str | None) -> None:
+        """The owner's controller could list its kind, or write its status, no more."""
+        assert _written(_after(READY, SCHEDULED | {"lastTransitionTime": time})) == [READY, SCHEDULED]
+
     def test_a_turn_has_the_time_of_now(self) -> None:
         """It was False."""
         before = SCHEDULED | {"status": "False", "lastTransitionTime": "2026-01-01T00:00:00Z"}

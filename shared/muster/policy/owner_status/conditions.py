@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from muster.objects.meta import find_condition
+from muster.objects.meta import find_condition, read_time
 from muster.objects.patches import PatchType
 from muster.objects.text import printable
 from muster.policy.model import Action, GangGivenUp, Verb
@@ -106,8 +106,8 @@ def _dated(
     status = "True" if condition.true else "False"
     before = find_condition(current, kind)
     since = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    if before is not None and before.get("status") == status:
-        since = before.get("lastTransitionTime") or since
+    if before is not None and before.get("status") == status and _has_time(before):
+        since = before["lastTransitionTime"]
     entry: dict[str, Any] = {
         "type": kind,
         "status": status,
@@ -116,6 +116,12 @@ def _dated(
         "lastTransitionTime": since,
     }
     return {**(before or {}), **entry}
+
+
+def _has_time(condition: Mapping[str, Any]) -> bool:
+    """Whether a condition has a time that clients can read; Go writes the first second of year 1 as null."""
+    time = read_time(condition.get("lastTransitionTime") or "")
+    return time is not None and time.year > 1
 
 
 def _type(entry: Mapping[str, Any]) -> str:
