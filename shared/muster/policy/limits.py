@@ -63,7 +63,7 @@ class Limits:
             others, so at most half; of its further objects only the names are kept, and they are read again
             one by one. The first 512 bytes of each object do not count. 10,000 gangs have 18 MB. Of
             FailedCreate Events all counts, and those for which there is no room are left out.
-        event_bytes: memory for the lists of all events in work, beyond the first 4 MiB of each, as it is
+        event_bytes: memory for the lists of all events in work, beyond the first 1.5 MiB of each, as it is
             estimated from their JSON. The events of one namespace get three quarters of what others leave:
             alone 7,000 pods with three conditions and two tolerations. With what sweeps keep for several
             namespaces and the bodies of requests (`bodies_limit_bytes`) it fits into the 384 MiB of a

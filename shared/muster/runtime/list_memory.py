@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 
 from muster.cluster.answer_json import text_bytes
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.interface import Objects
 from muster.policy.limits import setting
 
-FREE_BYTES = 4 * 1024 * 1024
-"""The first bytes of each event's lists need no reservation: those of 400 pods."""
+FREE_BYTES = 1536 * 1024
+"""The first bytes of each event's lists need no reservation: those of 150 pods. Up to 37 are in work."""
+
+LISTS_AT_ONCE = 13
+"""The most pages that events read at once, of 4 MiB or more each: they count when they are parsed."""
 
 BYTES_OF_OBJECT, BYTES_OF_VALUE = 4096, 128
 """Memory of a view of an object, and of each of its first values beside their text: measured with pods."""
@@ -45,12 +48,14 @@ class SharedListMemory:
 
     Attributes:
         of_a_namespace: the bytes that the events of one namespace may have if others have none.
+        pages: limits the pages that events read at once.
         page_lock: held from the parsing of a large page until its containers are dropped and the rest counts,
             or until a sweep has kept of it what it needs: it takes memory that is not reserved.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        self.pages = BoundedSemaphore(LISTS_AT_ONCE)
         self.page_lock = Lock()
         self.of_a_namespace = limit * 3 // 4
         self._lock = Lock()
@@ -96,11 +101,13 @@ class ListMemory:
         shared: the memory that it shares with other events.
 
     Attributes:
-        page_lock: that of the shared memory.
+        pages: that of the shared memory.
+        page_lock: likewise.
     """
 
     def __init__(self, shared: SharedListMemory) -> None:
         self._shared = shared
+        self.pages = shared.pages
         self.page_lock = shared.page_lock
         self._reserved: Counter[str] = Counter()
         self._used = 0

@@ -48,7 +48,7 @@ from tests.support.builders import a_pod
 from tests.unit.runtime.fakes import BODY, NOW, OWNER, POD, FakeCluster, a_handler, a_step, an_event
 
 MIB = 1024 * 1024
-LIMIT = 8 * MIB
+LIMIT = 12 * MIB
 
 
 def annotated(size: int) -> Object:
@@ -137,7 +137,7 @@ def test_a_namespace_leaves_memory_for_others() -> None:
     first.add([annotated(MIB)] * 8, "team-a")
     with pytest.raises(NoRoomForObjects):
         second.add([annotated(MIB)] * 7, "team-a")
-    victim.add([annotated(MIB)] * 6, "team-b")
+    victim.add([annotated(MIB)] * 5, "team-b")
     for memory in (first, second, victim):
         memory.release()
     assert shared.taken == 0

@@ -30,10 +30,13 @@ NAMES = ("object", "oldObject", "namespaceObject", "request")
 TYPE = "$type"
 """The key under which a constructed object keeps the name of its type; no field can have such a name."""
 
-MOST_CHARACTERS = 100_000
+MOST_CHARACTERS = 20_000
 """The longest translation of an expression; those of Muster's have 4,000.
 
 A variable is written out wherever another one names it, so that thirty of them could make gigabytes."""
+
+KEPT = 256
+"""The most expressions that are kept compiled; one of MOST_CHARACTERS takes more than a megabyte."""
 
 SUBSTRING = "muster_substring"
 CLOSING = "})"
@@ -146,13 +149,13 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     return text[start:stop]
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=KEPT)
 def _names_in(text: str) -> frozenset[str]:
     """Return the names in an expression: converting a pod or Job takes longer than evaluating it."""
     return frozenset(name for name in NAMES if re.search(rf"\b{name}\b", text))
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=KEPT)
 def _compiled(expression: str) -> Any:
     try:
         return _environment().compile(expression)
@@ -160,7 +163,7 @@ def _compiled(expression: str) -> Any:
         raise ExpressionError(f"compilation error: {error}") from None
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=KEPT)
 def _translated(expression: str, variables: tuple[tuple[str, str], ...]) -> str:
     parts, length = [], 0
     for part in _Translation(expression, dict(variables)).parts():

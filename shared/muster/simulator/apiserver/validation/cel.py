@@ -29,9 +29,9 @@ def has_rules(schema: Schema) -> bool:
     return any(has_rules(child) for child in children if isinstance(child, dict))
 
 
-def broken_rules(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """Return the transition rules that an update breaks; at creation there are none."""
-    return [] if old is None else list(_walk(obj, old, schema, ""))
+def broken_rules(obj: Object, old: Object | None, schema: Schema) -> Iterator[FieldError]:
+    """Yield the transition rules that an update breaks; at creation there are none."""
+    return iter(()) if old is None else _walk(obj, old, schema, "")
 
 
 def _walk(value: Any, old: Any, schema: Schema, path: str) -> Iterator[FieldError]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 from muster.patterns import PatternError, has_match
@@ -57,7 +58,7 @@ def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
     errors = _first(_value(body, _without_meta(schema), ""))
     if any(error.type in ERRORS_BEFORE_CEL for error in errors) and has_rules(schema):
         return [*errors, FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED, None)]
-    return errors + broken_rules(obj, old, schema)
+    return _first(chain(errors, broken_rules(obj, old, schema)))
 
 
 def _first(errors: Iterable[FieldError]) -> list[FieldError]:
