@@ -24,7 +24,7 @@ DEEPEST_FOLDER = 100
 
 
 class FolderError(ValueError):
-    """A folder is nested too deeply, or has a link to a file outside; the message is one line."""
+    """A folder is gone or nested too deeply, or has a link to a file outside; the message is one line."""
 
 
 def files_below(folder: Path, suffixes: Collection[str]) -> list[Path]:

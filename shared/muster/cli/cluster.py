@@ -179,12 +179,15 @@ def _patience(url: str) -> Iterator[None]:
             echo_line(f"waiting for {url} ...", err=True)
             seconds = _REMINDER_SECONDS
 
+    thread = threading.Thread(target=remind, daemon=True)
     if sys.stderr.isatty():
-        threading.Thread(target=remind, daemon=True).start()
+        thread.start()
     try:
         yield
     finally:
         ended.set()
+        if thread.ident is not None:
+            thread.join()  # it would take signals that `stop_signals` blocks
 
 
 def brief(error: ClusterError) -> str:

@@ -167,12 +167,15 @@ def step_shown(text: str) -> Iterator[Callable[[str], None]]:
         while not ended.wait(_PATIENCE_SECONDS):
             line.refresh()
 
+    thread = threading.Thread(target=refresh, daemon=True)
     if sys.stderr.isatty():
-        threading.Thread(target=refresh, daemon=True).start()
+        thread.start()
     try:
         yield line.show
     finally:
         ended.set()
+        if thread.ident is not None:
+            thread.join()  # it would take signals that `stop_signals` blocks
         line.close()
 
 
