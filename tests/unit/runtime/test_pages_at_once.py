@@ -17,7 +17,7 @@ from tests.unit.runtime.fakes import FakeCluster
 MEMORY = 2**20
 
 
-class Slow(FakeCluster):
+class SlowPages(FakeCluster):
     """Notes how many pages are read at once."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Slow(FakeCluster):
 
 def test_a_few_pages_are_read_at_once() -> None:
     """37 events that each read 8 MiB took 300 MiB that counted nowhere."""
-    cluster, shared = Slow(), SharedListMemory(MEMORY)
+    cluster, shared = SlowPages(), SharedListMemory(MEMORY)
 
     def list_pods(_number: int) -> int:
         client = DeadlineClient(cluster, 10, memory=shared)
@@ -52,7 +52,7 @@ def test_the_wait_for_other_pages_ends_at_the_deadline() -> None:
     shared = SharedListMemory(MEMORY)
     for _ in range(LISTS_AT_ONCE):
         shared.pages.acquire()
-    client = DeadlineClient(Slow(), 0.05, memory=shared)
+    client = DeadlineClient(SlowPages(), 0.05, memory=shared)
     client.begin()
     with pytest.raises(DeadlineExceeded, match="pages of other events"):
         client.list(PODS, "team-a")
