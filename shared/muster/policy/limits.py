@@ -66,7 +66,7 @@ class Limits:
         event_bytes: memory for the lists of all events in work, beyond the first 1.5 MiB of each, as it is
             estimated from their JSON. The events of one namespace get three quarters of what others leave:
             alone 7,000 pods with three conditions and two tolerations. With what sweeps keep for several
-            namespaces and the bodies of requests (`bodies_limit_bytes`) it fits into the 384 MiB of a
+            namespaces and the bodies of requests (`bodies_limit_bytes`) it fits into the 448 MiB of a
             function.
     """
 
