@@ -158,7 +158,7 @@ def conditions_of_a_jobset(api: Conversation, ns: str) -> None:
 
 @case(releases=BOTH)
 def times_that_no_controller_can_read(api: Conversation, ns: str) -> None:
-    """Neither account may write one: the controller of JobSet could list no JobSet any more."""
+    """With such a time in one JobSet its controller lists none; neither account may write one."""
     serve(api.api, "jobset")
     status = f"{jobsets(ns, 'train')}/status"
     template = {"spec": {"template": {"spec": pod_spec(restartPolicy="Never")}}}
