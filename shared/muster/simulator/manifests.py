@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from muster.files import FolderError, files_below
 from muster.objects import yaml_files
 from muster.objects.memory import TEXT_SHARE, DataLimit
 from muster.objects.meta import overlong_field
-from muster.objects.text import has_more_values, text_bytes
+from muster.objects.text import has_more_values, json_bytes, text_bytes
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.apiserver.status import ApiError
 
@@ -152,7 +151,7 @@ def _apply(server: ApiServer, manifest: Manifest) -> None:
     obj = manifest.object
     if not isinstance(obj, dict) or not obj.get("apiVersion") or not manifest.kind:
         raise manifest.error("is no Kubernetes object: apiVersion or kind is missing")
-    text = json.dumps(obj).encode()
+    text = json_bytes(obj)
     if len(text) > MOST_OBJECT_BYTES or has_more_values(text, MOST_OBJECT_VALUES):
         raise manifest.error(
             f"{manifest.kind}: has more than {MOST_OBJECT_BYTES} bytes of JSON or {MOST_OBJECT_VALUES} values"
