@@ -117,6 +117,7 @@ def _one_line(text: str) -> str:
 
 
 def _require_output() -> None:
+    """Replace a closed standard error by none, and refuse a closed standard output."""
     if sys.stderr is None:  # `muster lint a.yaml 2>&-`
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     if sys.stdout is None:  # `muster lint a.yaml >&-`

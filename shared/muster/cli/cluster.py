@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ from typing import Any
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError, echo_line
+from muster.cli.output import CommandError, echo_line, repeated
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
@@ -171,23 +169,10 @@ def _require_api_server(client: Client) -> None:
 @contextmanager
 def _patience(url: str) -> Iterator[None]:
     """Print what is waited for, again and again, if the block takes long and a person looks."""
-    ended = threading.Event()
-
-    def remind() -> None:
-        seconds = _PATIENCE_SECONDS
-        while not ended.wait(seconds):
-            echo_line(f"waiting for {url} ...", err=True)
-            seconds = _REMINDER_SECONDS
-
-    thread = threading.Thread(target=remind, daemon=True)
-    if sys.stderr.isatty():
-        thread.start()
-    try:
+    with repeated(
+        lambda: echo_line(f"waiting for {url} ...", err=True), _PATIENCE_SECONDS, _REMINDER_SECONDS
+    ):
         yield
-    finally:
-        ended.set()
-        if thread.ident is not None:
-            thread.join()  # it would take signals that `stop_signals` blocks
 
 
 def brief(error: ClusterError) -> str:

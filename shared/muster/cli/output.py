@@ -155,27 +155,45 @@ _PlainDumper.add_multi_representer(StrEnum, lambda dumper, text: dumper.represen
 
 
 @contextmanager
+def repeated(action: Callable[[], object], first: float, then: float) -> Iterator[None]:
+    """Call an action again and again during the `with` block, in a thread, if standard error is a terminal.
+
+    Args:
+        action: called without arguments.
+        first: the seconds until the first call.
+        then: those between two calls.
+    """
+    ended = threading.Event()
+
+    def repeat() -> None:
+        seconds = first
+        while not ended.wait(seconds):
+            action()
+            seconds = then
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    if sys.stderr.isatty():
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if thread.ident is not None:
+            thread.join()  # it would take signals that `stop_signals` blocks
+
+
+@contextmanager
 def step_shown(text: str) -> Iterator[Callable[[str], None]]:
     """Yield what shows the present step of slow work in one line, if standard error is a terminal.
 
     The line appears after a second, also in the middle of a step, and is cleared at the end. It counts the
     seconds of a long step. The step "" clears it for output of the block.
     """
-    line, ended = _StepLine(text), threading.Event()
-
-    def refresh() -> None:
-        while not ended.wait(_PATIENCE_SECONDS):
-            line.refresh()
-
-    thread = threading.Thread(target=refresh, daemon=True)
-    if sys.stderr.isatty():
-        thread.start()
+    line = _StepLine(text)
     try:
-        yield line.show
+        with repeated(line.refresh, _PATIENCE_SECONDS, _PATIENCE_SECONDS):
+            yield line.show
     finally:
-        ended.set()
-        if thread.ident is not None:
-            thread.join()  # it would take signals that `stop_signals` blocks
         line.close()
 
 

@@ -61,8 +61,8 @@ class Settings:
         workers: events of one namespace in work at the same time; one more works for other namespaces. They
             mostly wait for the API server: with calls of 10 ms twelve take a whole core.
         most_in_work: events of all namespaces in work at the same time while the process takes less than 0.7
-            of a core. With calls of 100 ms thirteen events of eight calls are 16 a second: of eleven
-            namespaces that send four each, every one waits.
+            of a core. With calls of 100 ms thirteen workers handle 16 events of eight calls a second, too few
+            for eleven namespaces that send four each.
         waiting: events that wait for a worker, all of one namespace if others have none; `threads` must not
             be below `containerConcurrency`. With those in work these are more than the 100 events that one
             trigger sends at once. Together they keep at most `bodies_limit_bytes` in memory.
@@ -108,9 +108,14 @@ class Settings:
     limits: Limits = DEFAULT_LIMITS
 
     @property
+    def in_work(self) -> int:
+        """The most events in work: `most_in_work`, or `workers` and one more if those are more."""
+        return max(self.workers + 1, self.most_in_work)
+
+    @property
     def threads(self) -> int:
         """Threads of the server: for events in work, those that wait, and SPARE_THREADS."""
-        return max(self.workers + 1, self.most_in_work) + self.waiting + SPARE_THREADS
+        return self.in_work + self.waiting + SPARE_THREADS
 
     @property
     def queue_limit(self) -> int:

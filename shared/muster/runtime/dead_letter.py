@@ -74,10 +74,9 @@ class DeadLetters:
         self._clock = clock
         self._workers = workers or Workers(settings.workers, settings.waiting, settings.most_in_work)
         self.namespace = settings.dead_letter_namespace or own_namespace()
-        in_work = max(settings.workers + 1, settings.most_in_work)
-        self._most = in_work + settings.waiting // SHARE_OF_PLACES
+        self._most = settings.in_work + settings.waiting // SHARE_OF_PLACES
         self._places = BoundedSemaphore(self._most)
-        self._writers = BoundedSemaphore(in_work)
+        self._writers = BoundedSemaphore(settings.in_work)
         self._kept: deque[str] | None = None
         self._kept_lock = Lock()
 

@@ -190,7 +190,7 @@ class DeadlineClient:
         as_of: str = "",
         token: str = "",
     ) -> Page:
-        """See `Cluster`; an event waits while LISTS_AT_ONCE others read a page, until its deadline."""
+        """See `Cluster`; an event waits while PAGES_AT_ONCE others read a page, until its deadline."""
         at = "" if self.newest else as_of
 
         def read() -> Page:

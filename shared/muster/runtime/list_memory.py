@@ -13,9 +13,9 @@ from muster.cluster.interface import Objects
 from muster.policy.limits import setting
 
 FREE_BYTES = 1536 * 1024
-"""The first bytes of each event's lists need no reservation: those of 150 pods. Up to 37 are in work."""
+"""The first bytes of each event's lists need no reservation: those of 150 pods."""
 
-LISTS_AT_ONCE = 13
+PAGES_AT_ONCE = 13
 """The most pages that events read at once, of 4 MiB or more each: they count when they are parsed."""
 
 BYTES_OF_OBJECT, BYTES_OF_VALUE = 4096, 128
@@ -55,7 +55,7 @@ class SharedListMemory:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self.pages = BoundedSemaphore(LISTS_AT_ONCE)
+        self.pages = BoundedSemaphore(PAGES_AT_ONCE)
         self.page_lock = Lock()
         self.of_a_namespace = limit * 3 // 4
         self._lock = Lock()

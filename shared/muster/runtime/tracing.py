@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 OTLP = "otlp"
-TRACEPARENT, TRACESTATE = "traceparent", "tracestate"
+TRACESTATE = "tracestate"
+_CONTEXT_HEADERS = ("traceparent", TRACESTATE)
 
 TRACESTATE_CHARACTERS = 512
 """The longest tracestate that spans keep: what W3C Trace Context (3.3.1.5) asks for at least. Up to 2,048
@@ -102,9 +103,7 @@ def _processor() -> SpanProcessor:
 def _carrier(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the trace context in the HTTP headers, else in the CloudEvent's tracing extension."""
     lower_case = {name.lower(): value for name, value in headers.items()}
-    context = {
-        name: lower_case.get(name) or lower_case.get(f"ce-{name}") for name in (TRACEPARENT, TRACESTATE)
-    }
+    context = {name: lower_case.get(name) or lower_case.get(f"ce-{name}") for name in _CONTEXT_HEADERS}
     if len(context[TRACESTATE] or "") > TRACESTATE_CHARACTERS:
-        context[TRACESTATE] = None
+        del context[TRACESTATE]
     return {name: value for name, value in context.items() if value}

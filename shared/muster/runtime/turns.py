@@ -75,10 +75,9 @@ class Turns:
     yet.
 
     The events of one namespace may take all workers; one more works for the others, or several while the
-    process takes less than BUSY_CORES. An event that has worked
-    for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
-    costly while enough others are pauses until one of them ends. Half as many may pause at once as there are
-    workers, because they keep their memory.
+    process takes less than BUSY_CORES. An event that has worked for TURN_SECONDS pauses for namespaces that
+    have less in work and used less, and one that turns out to be costly while enough others are pauses until
+    one of them ends. Half as many may pause at once as there are workers, because they keep their memory.
 
     An event only says which object to look at, so those that can be answered by one run, and wait when it
     begins, share its outcome. If it has none to share, the next of them begins.

@@ -11,7 +11,7 @@ import pytest
 from muster.cluster.paging import Page
 from muster.objects.resources import PODS
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
-from muster.runtime.list_memory import LISTS_AT_ONCE, SharedListMemory
+from muster.runtime.list_memory import PAGES_AT_ONCE, SharedListMemory
 from tests.unit.runtime.fakes import FakeCluster
 
 MEMORY = 2**20
@@ -44,17 +44,17 @@ def test_a_few_pages_are_read_at_once() -> None:
 
     with ThreadPoolExecutor(37) as events:
         assert list(events.map(list_pods, range(37))) == [0] * 37
-    assert 1 < cluster.most <= LISTS_AT_ONCE
+    assert 1 < cluster.most <= PAGES_AT_ONCE
 
 
 def test_the_wait_for_other_pages_ends_at_the_deadline() -> None:
     """The broker delivers the event again."""
     shared = SharedListMemory(MEMORY)
-    for _ in range(LISTS_AT_ONCE):
+    for _ in range(PAGES_AT_ONCE):
         shared.pages.acquire()
     client = DeadlineClient(SlowPages(), 0.05, memory=shared)
     client.begin()
     with pytest.raises(DeadlineExceeded, match="pages of other events"):
         client.list(PODS, "team-a")
-    for _ in range(LISTS_AT_ONCE):
+    for _ in range(PAGES_AT_ONCE):
         shared.pages.release()

@@ -47,7 +47,7 @@ CEL_SKIPPED = (
 
 
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """Return the errors of a custom resource outside its metadata, the first of its schema.
+    """Return the first errors of a custom resource outside its metadata.
 
     Args:
         obj: the custom resource.
