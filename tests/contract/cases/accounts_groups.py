@@ -272,7 +272,7 @@ def why_a_gang_was_given_up_is_noted(api: Conversation, ns: str) -> None:
     ours = groups(ns, "podgroups", OUR_GROUP)
     merge(function, ours, {"metadata": {"annotations": {"muster.dev/stand-in": "SchedulingTimedOut: a"}}})
     assert "muster.dev/stand-in" in api.must("GET", ours)["metadata"]["annotations"]
-    for misuse in ({"a": "b"}, {"muster.dev/stand-in": "x" * 1025}):
+    for misuse in ({"a": "b"}, {"muster.dev/stand-in": "x" * 1025}, {"muster.dev/stand-in": None}):
         assert refused(merge(function, ours, {"metadata": {"annotations": misuse}}), "resize-gang"), misuse
     try_events(function, ns, owner, "resize-gang")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from muster.objects.text import well_formed
 from muster.simulator.apiserver import protobuf
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
@@ -25,7 +26,7 @@ from muster.simulator.apiserver.status import (
 Stream = Callable[[], Iterator[bytes]]
 """Starts a watch: yields the JSON of an event each, or empty bytes to have the connection checked."""
 
-_ESCAPED_SURROGATE, _SURROGATE = re.compile(rb"\\u[dD]"), re.compile("[\ud800-\udfff]")
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD]")
 APPLY = "application/apply-patch+yaml"
 ADMINISTRATOR = "kubernetes-admin"
 """The name of a user without a token."""
@@ -264,7 +265,7 @@ def from_json(text: bytes) -> Any:
     value = json.loads(text)
     if not _ESCAPED_SURROGATE.search(text):
         return value
-    return json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+    return json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
 
 
 def unreadable_type(body: Any) -> str:
