@@ -10,7 +10,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http import HTTPStatus
 from math import inf
@@ -242,7 +242,8 @@ class ClusterWatch:
             with step_shown("starting") as show:
                 show(f"{watches} watches")
                 start_all(sources, WATCH_TIMEOUT_SECONDS)
-            yield f"{', '.join(kind.resource.kind for spec in self.specs for kind in spec.kinds)} of {url}"
+            kinds = dict.fromkeys(kind.resource.kind for spec in self.specs for kind in spec.kinds)
+            yield f"{', '.join(kinds)} of {url}"
         finally:
             for source in sources:
                 source.stop()
@@ -258,7 +259,7 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
     with errors_as_bad_input():
         documents = load_overlay(path) if path.is_dir() else yaml_documents(path, read_text(path))
     try:
-        specs = tuple(map(SourceSpec.from_manifest, of_kind(documents, "ApiServerSource")))
+        specs = tuple(_once(SourceSpec.from_manifest(one)) for one in of_kind(documents, "ApiServerSource"))
     except (KeyError, ValueError) as error:
         raise BadInput(f"{path}: {error}") from None
     except (AttributeError, TypeError):
@@ -270,6 +271,12 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
             if is_secret({"kind": kind.resource.kind, "apiVersion": kind.resource.api_version}):
                 raise BadInput(f"{path}: ApiServerSource {spec.name}: Secrets are never recorded")
     return specs
+
+
+def _once(spec: SourceSpec) -> SourceSpec:
+    """Return a source that names each kind once for each selector; Knative would send each event again."""
+    kinds = {(kind.resource.api_version, kind.resource.plural, kind.selector): kind for kind in spec.kinds}
+    return replace(spec, kinds=tuple(kinds.values()))
 
 
 def _connect(exits: ExitStack, options: KubeconfigOptions, sources: Path) -> ClusterWatch:

@@ -1,4 +1,4 @@
-"""The answers of an API server: their objects and errors, and the lines of a watch."""
+"""The answers of an API server: their objects and errors."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any
 import urllib3
 
 from muster.cluster import errors
-from muster.cluster.answer_json import parsed
 from muster.cluster.interface import Object
 from muster.objects.meta import overlong_metadata
-from muster.objects.text import has_more_values
 
 
 def object_of(method: str, path: str, status: int, answer: Any, headers: Mapping[str, str]) -> Object:
@@ -35,18 +33,6 @@ def expect_object(path: str, status: int, content: bytes) -> None:
     """
     if status not in {200, 201} or not content.startswith(b"{") or b'"metadata":' not in content:
         raise errors.Unavailable(f"{path}: the answer is no Kubernetes object", status=status)
-
-
-LONGEST_LINE = 4 * 1024 * 1024
-"""The most bytes of a line of a watch; etcd stores objects of 1.5 MiB."""
-MOST_LINE_VALUES = 800_000
-"""The most values of such a line: 1.5 MiB have fewer."""
-LARGE_LINE = 256 * 1024
-"""The bytes from which on a line is looked at alone, whichever watches have others."""
-_CHUNK = 64 * 1024
-
-_CHANGES = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}
-"""The types of lines of a watch beside ERROR."""
 
 
 def with_metadata(path: str, answer: Any) -> Object:
@@ -117,47 +103,3 @@ def parts_of(response: urllib3.BaseHTTPResponse, most_bytes: int) -> Iterator[by
     while most_bytes > 0 and (part := response.read1(most_bytes)):
         most_bytes -= len(part)
         yield part
-
-
-def lines_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yield the lines of an answer as they come, without empty ones; ends where the connection ends.
-
-    Raises:
-        AnswerTooLarge: a line has more than LONGEST_LINE bytes.
-    """
-    rest = b""
-    try:
-        for chunk in response.stream(amt=_CHUNK):
-            *complete, rest = (rest + chunk).split(b"\n")
-            yield from (line for line in complete if line.strip())
-            if len(rest) > LONGEST_LINE:
-                raise errors.AnswerTooLarge(f"{path}: a line has more than {LONGEST_LINE} bytes")
-    except urllib3.exceptions.HTTPError:
-        return  # the server or the read timeout ended the watch; the caller resumes from its last version
-
-
-def change_of(path: str, line: bytes) -> tuple[str, Object]:
-    """Return the type and the object of a line of a watch; that of an ERROR is a Status.
-
-    Raises:
-        AnswerTooLarge: the line has more than MOST_LINE_VALUES values.
-        Unavailable: the line has another shape.
-    """
-    if has_more_values(line, MOST_LINE_VALUES):
-        raise errors.AnswerTooLarge(f"{path}: a line has more than {MOST_LINE_VALUES} values")
-    change = parsed(line)
-    if isinstance(change, dict) and isinstance(obj := change.get("object"), dict):
-        kind = str(change.get("type"))
-        if kind == "ERROR" or (kind in _CHANGES and _is_object(obj, needs_name=kind != "BOOKMARK")):
-            return kind, obj
-    raise errors.Unavailable(f"{path}: the answer is no watch")
-
-
-def _is_object(obj: Object, *, needs_name: bool) -> bool:
-    """Whether an object of a watch has the fields that all have; that of a bookmark has no name."""
-    metadata = obj.get("metadata")
-    if not isinstance(metadata, dict):
-        return False
-    named = [obj.get("apiVersion"), obj.get("kind"), metadata.get("name"), metadata.get("namespace", "")]
-    texts = [metadata.get("resourceVersion"), *(named if needs_name else ())]
-    return all(isinstance(text, str) for text in texts)

@@ -7,9 +7,7 @@ fields of an object that is read and written back.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,11 +18,8 @@ from kubernetes.config.kube_config import load_kube_config
 from muster.cluster import errors
 from muster.cluster.answer_json import is_dense, parse_answer, parsed, text_bytes
 from muster.cluster.answers import (
-    LARGE_LINE,
-    change_of,
     expect_object,
     items_of,
-    lines_of,
     object_of,
     texts_of,
     with_metadata,
@@ -32,6 +27,7 @@ from muster.cluster.answers import (
 from muster.cluster.connections import Connections, read_body
 from muster.cluster.interface import CACHED, Object, Objects, PatchType
 from muster.cluster.paging import Page, PageSizes, all_pages
+from muster.cluster.watch_lines import changes_of
 from muster.objects.resources import NAME, Resource, by_kind
 from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Verb
@@ -41,9 +37,6 @@ PAGE = 500
 
 LONGEST_REFUSAL = 64 * 1024
 """The bytes that are read of the refusal of a watch."""
-
-_LARGE_LINES = threading.Lock()
-"""Held while a large line of a watch is parsed and its object is used."""
 
 
 class Client:
@@ -318,8 +311,8 @@ class Client:
     ) -> Iterator[tuple[str, Object]]:
         """Yield the changes of a kind after `resource_version`: ("ADDED" | "MODIFIED" | "DELETED", object).
 
-        A "BOOKMARK" has only a newer resourceVersion to resume from. One object of more than LARGE_LINE is in
-        use at a time, until the next change is asked for. Ends with the server, or after `timeout_seconds`.
+        A "BOOKMARK" has only a newer resourceVersion to resume from. A large object in another
+        watch may wait until the next change is asked for. Ends with the server, or after `timeout_seconds`.
 
         Raises:
             Expired: the resourceVersion is too old; list again.
@@ -337,14 +330,7 @@ class Client:
             if response.status >= 400:
                 refusal = parsed(read_body(response, LONGEST_REFUSAL, f"GET {path}"))
                 raise errors.from_answer(response.status, refusal, response.headers)
-            for line in lines_of(path, response):
-                with _LARGE_LINES if len(line) > LARGE_LINE else nullcontext():
-                    kind, obj = change_of(path, line)
-                    if kind == "ERROR":
-                        code = obj.get("code")
-                        raise errors.from_answer(code if isinstance(code, int) else 500, obj, {})
-                    yield kind, obj
-                    del obj
+            yield from changes_of(path, response)
         finally:
             response.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,17 @@ def muster() -> Muster:
         return CliRunner().invoke(main, list(arguments))
 
     return call
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """A kubeconfig of an embedded API server."""
+    from muster.simulator.apiserver import ApiServer  # noqa: PLC0415 - only these cases need one
+
+    with ApiServer() as running:
+        path = tmp_path / "kubeconfig"
+        path.write_text(running.kubeconfig())
+        yield str(path)
 
 
 @pytest.fixture

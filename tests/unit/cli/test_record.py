@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from muster.cli import record
 from muster.cli.output import CommandError
@@ -27,18 +26,6 @@ from muster.replay.files import AppendedFile
 from muster.replay.recording.events import EventRecorder
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, noting, without_folder
-
-SOURCE = {
-    "apiVersion": "sources.knative.dev/v1",
-    "kind": "ApiServerSource",
-    "metadata": {"name": "mine", "namespace": "team"},
-    "spec": {"resources": [{"apiVersion": "batch/v1", "kind": "Job"}], "sink": {"uri": "http://127.0.0.1"}},
-}
-
-
-def a_source(**changed: Any) -> str:
-    """One ApiServerSource as YAML; `changed` replaces fields of its spec."""
-    return yaml.safe_dump({**SOURCE, "spec": {**SOURCE["spec"], **changed}})  # type: ignore[dict-item]  # a mapping
 
 
 @pytest.fixture
@@ -124,67 +111,6 @@ def test_a_port_in_use_is_reported(muster: Muster, tmp_path: Path, taken_port: i
     assert_names(line, "--listen", f"127.0.0.1:{taken_port}", "Address already in use")
     wording(line.replace(str(taken_port), "PORT"))
     assert not (tmp_path / "e.jsonl").exists()
-
-
-def test_sources_of_too_many_kinds_are_not_watched(
-    muster: Muster, server: str, tmp_path: Path, filed: Any
-) -> None:
-    """Each has a thread: 20,000 of them took 2.7 GiB."""
-    kinds = [{"apiVersion": "v1", "kind": "ConfigMap"}] * 501
-    path = filed("sources.yaml", a_source(resources=kinds))
-    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--sources", path)
-    assert result.exit_code == 1
-    assert "501 kinds and namespaces, of 500 at most" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("sources", "names"),
-    [
-        pytest.param(
-            a_source(resources=[{"apiVersion": "v1", "kind": "Secret"}]),
-            ["ApiServerSource mine", "Secret"],
-            id="Secrets",
-        ),
-        pytest.param(
-            a_source(filters=[]),
-            ["ApiServerSource mine", "filters"],
-            id="a field that would be passed over",
-        ),
-        pytest.param("kind: Broker\n", ["sources.yaml", "ApiServerSource"], id="no source"),
-        pytest.param(
-            "kind: ApiServerSource\nmetadata: {name: a}\nspec: []\n", ["sources.yaml"], id="no mapping"
-        ),
-        pytest.param("a: [1", ["sources.yaml:2:1"], id="no YAML"),
-    ],
-)
-def test_sources_that_cannot_be_used_are_refused(
-    muster: Muster,
-    filed: Filed,
-    tmp_path: Path,
-    wording: Wording,
-    server: str,
-    sources: str,
-    names: list[str],
-) -> None:
-    """Before anything is recorded."""
-    path = filed("sources.yaml", sources)
-    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--sources", path)
-    assert (result.exit_code, result.stdout) == (2, "")
-    (line,) = without_folder(result.stderr, tmp_path).splitlines()
-    assert_names(line, *names)
-    wording(line)
-    assert not (tmp_path / "e.jsonl").exists()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """A kubeconfig of an embedded API server."""
-    from muster.simulator.apiserver import ApiServer  # noqa: PLC0415 - only these cases need one
-
-    with ApiServer() as running:
-        path = tmp_path / "kubeconfig"
-        path.write_text(running.kubeconfig())
-        yield str(path)
 
 
 def test_a_cluster_that_does_not_answer_is_reported(

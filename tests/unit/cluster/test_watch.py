@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from muster.cluster import answers, errors
+from muster.cluster import errors, watch_lines
 from muster.cluster.client import Client
 from muster.objects.resources import PODS
 from tests.unit.cluster.scripted import ScriptedResponse, serving, status
@@ -16,6 +19,24 @@ from tests.unit.cluster.scripted import ScriptedResponse, serving, status
 def _line(kind: object, name: str) -> bytes:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "resourceVersion": "7"}}
     return json.dumps({"type": kind, "object": pod}).encode() + b"\n"
+
+
+def _dense(memory: int) -> bytes:
+    """A line whose many values take so much memory, though it has few bytes."""
+    return _line("ADDED", "a")[:-3] + b', "spec": [' + b"1," * (memory // 200) + b"1]}}\n"
+
+
+@contextmanager
+def _other_watch(
+    large: bytes, other_line: bytes = b""
+) -> Iterator[tuple[Iterator[tuple[str, Any]], Future[int]]]:
+    """Have one watch whose large object is in use, and another, which counts its objects."""
+    answers = [ScriptedResponse(chunks=(line,)) for line in (large, other_line or large)]
+    with serving(*answers) as server, ThreadPoolExecutor(1) as other:
+        client = Client.for_server(server.url)
+        first = client.watch(PODS)
+        next(first)
+        yield first, other.submit(lambda: len(list(client.watch(PODS))))
 
 
 _NAMELESS = [
@@ -79,7 +100,7 @@ class TestWatch:
 
     def test_a_line_without_end_is_no_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Nor is an error: an object has 1.5 MiB."""
-        monkeypatch.setattr(answers, "LONGEST_LINE", 2**20)
+        monkeypatch.setattr(watch_lines, "LONGEST_LINE", 2**20)
         answer = ScriptedResponse(chunks=(_line("ADDED", "a"), *[b"x" * 2**16] * 40))
         with serving(answer) as server:
             stream = Client.for_server(server.url).watch(PODS)
@@ -115,19 +136,46 @@ class TestWatch:
 
     def test_a_line_of_too_many_values_is_not_parsed(self) -> None:
         """In eight watches at once they would take gigabytes."""
-        line = b'{"type": "ADDED", "object": {"spec": [' + b"1," * answers.MOST_LINE_VALUES + b"1]}}\n"
+        line = b'{"type": "ADDED", "object": {"spec": [' + b"1," * watch_lines.MOST_LINE_VALUES + b"1]}}\n"
         with serving(ScriptedResponse(chunks=(line,))) as server, pytest.raises(errors.AnswerTooLarge):
             next(Client.for_server(server.url).watch(PODS))
 
-    def test_one_large_object_is_in_use_at_a_time(self) -> None:
+    def test_large_objects_in_use_share_the_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The one of another watch comes when the next change after the first is asked for."""
-        large = _line("ADDED", "x" * answers.LARGE_LINE)
-        with serving(*[ScriptedResponse(chunks=(large,))] * 2) as server, ThreadPoolExecutor(1) as other:
-            client = Client.for_server(server.url)
-            first = client.watch(PODS)
-            next(first)
-            second = other.submit(lambda: len(list(client.watch(PODS))))
+        monkeypatch.setattr(watch_lines, "_BUDGET", watch_lines.Budget(3 * watch_lines.LIGHT))
+        with _other_watch(_dense(2 * watch_lines.LIGHT)) as (first, second):
             with pytest.raises(TimeoutError):
                 second.result(0.2)
             assert list(first) == []
             assert second.result(10) == 1
+
+    def test_small_objects_wait_for_no_other(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """As most are, even of a cluster of large ones."""
+        monkeypatch.setattr(watch_lines, "_BUDGET", watch_lines.Budget(3 * watch_lines.LIGHT))
+        with _other_watch(_dense(4 * watch_lines.LIGHT), _line("ADDED", "small")) as (_first, second):
+            assert second.result(10) == 1
+
+    def test_a_watch_that_ends_gives_its_memory_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whether it reads a long line, or its object is in use."""
+        budget = watch_lines.Budget(watch_lines.MEMORY)
+        monkeypatch.setattr(watch_lines, "_BUDGET", budget)
+        unfinished = b"x" * (2 * watch_lines.LONGEST_PART)
+        with serving(ScriptedResponse(chunks=(_dense(2**20), unfinished))) as server:
+            stream = Client.for_server(server.url).watch(PODS)
+            next(stream)
+            del stream
+            assert list(Client.for_server(server.url).watch(PODS))
+        budget.take(budget.memory)
+
+    def test_one_long_line_is_read_at_a_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Its object needs no more than the budget, which it has then."""
+        budget = watch_lines.Budget(watch_lines.MEMORY)
+        monkeypatch.setattr(watch_lines, "_BUDGET", budget)
+        budget.take(1)
+        long = _line("ADDED", "x" * 2 * watch_lines.LONGEST_PART)
+        with serving(ScriptedResponse(chunks=(long,))) as server, ThreadPoolExecutor(1) as other:
+            stream = other.submit(lambda: len(list(Client.for_server(server.url).watch(PODS))))
+            with pytest.raises(TimeoutError):
+                stream.result(0.2)
+            budget.give_back(1)
+            assert stream.result(10) == 1
