@@ -44,8 +44,8 @@ MOST_ITEMS = 10_000
 """The most items of a status: tenants can make any number, each with a text of kilobytes."""
 
 WHOLE_MESSAGES, SHORT_MESSAGE = 20_000, 200
-"""The most items of a kind whose messages are kept, and the characters of all others: in a cluster with
-150,000 fallback PodGroups, each with an emoji in 2 KB of text, they take more than a gigabyte."""
+"""The most long messages that are kept, and the characters of all others: in a cluster with 150,000 fallback
+PodGroups, each with an emoji in 2 KB of text, they take more than a gigabyte."""
 
 _LONGEST = {"since": 64, "reason": 128, "message": MESSAGE_LIMIT}
 """The most characters of the texts of an item: tenants can write megabytes."""
@@ -133,8 +133,9 @@ def read_status(
     unmarked = lister.list(PODS, gated_outlines, labels=f"!{GROUP}", fields=_UNBOUND)
     found = [*marked, *unmarked]
     pods = PodStates(list({(pod.namespace, pod.name): pod for pod in found}.values()))
-    by_kind = {kind: lister.list(kind.resource, partial(_of_owners, kind, pods)) for kind in KINDS}
-    groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods)))
+    cut = _Messages().cut
+    by_kind = {kind: lister.list(kind.resource, partial(_of_owners, kind, pods, cut)) for kind in KINDS}
+    groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods, cut)))
     members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
     messages: dict[tuple[str, str, str], list[str]] = {}
     for kind, owners in by_kind.items():
@@ -178,6 +179,20 @@ def _shared_out(items: list[Item], most: int) -> list[Item]:
     return [items[index] for index in sorted(chosen)]
 
 
+class _Messages:
+    """Cuts the messages of a status, of all kinds together, beyond the first WHOLE_MESSAGES long ones."""
+
+    def __init__(self) -> None:
+        self._whole = 0
+
+    def cut(self, message: str) -> str:
+        """Return a message, or its beginning."""
+        if len(message) <= SHORT_MESSAGE:
+            return message
+        self._whole += 1
+        return cut_to(message, MESSAGE_LIMIT if self._whole <= WHOLE_MESSAGES else SHORT_MESSAGE)
+
+
 @dataclass(frozen=True)
 class _Lister:
     """Lists kinds, and notes those that may not be listed."""
@@ -217,10 +232,11 @@ class _Lister:
         return []
 
 
-def _of_owners(kind: OwnerKind, pods: PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
+def _of_owners(
+    kind: OwnerKind, pods: PodStates, cut: Callable[[str], str], bodies: Iterable[Object]
+) -> Iterator[Item]:
     """Yield the conditions of Muster with status False of the owners that are still to run."""
-    for number, body in enumerate(bodies):
-        most = MESSAGE_LIMIT if number < WHOLE_MESSAGES else SHORT_MESSAGE
+    for body in bodies:
         owner = kind.view.read(body)
         if owner.finished or owner.being_deleted:
             continue
@@ -228,9 +244,9 @@ def _of_owners(kind: OwnerKind, pods: PodStates, bodies: Iterable[Object]) -> It
         run = pods.run(owner.metadata.namespace, runs_as(kind).pod_label, owner.metadata.name)
         state = State.NO_GANG if run and ready is not None else State.WAITING
         if ready is not None and (scheduled is None or ready.get("reason") != scheduled.get("reason")):
-            yield _of_condition(body, ready, state, most=most)
+            yield _of_condition(body, ready, state, cut)
         if scheduled is not None:
-            yield _of_condition(body, scheduled, state, most=most)
+            yield _of_condition(body, scheduled, state, cut)
 
 
 def _if_false(kind: OwnerKind, owner: OwnerObject, name: str) -> Mapping[str, Any] | None:
@@ -238,7 +254,9 @@ def _if_false(kind: OwnerKind, owner: OwnerObject, name: str) -> Mapping[str, An
     return condition if condition is not None and condition.get("status") == "False" else None
 
 
-def _of_condition(body: Object, condition: Mapping[str, Any], state: State, *, most: int) -> Item:
+def _of_condition(
+    body: Object, condition: Mapping[str, Any], state: State, cut: Callable[[str], str]
+) -> Item:
     metadata = body["metadata"]
     return Item(
         metadata.get("namespace", ""),
@@ -246,18 +264,18 @@ def _of_condition(body: Object, condition: Mapping[str, Any], state: State, *, m
         state,
         condition.get("lastTransitionTime") or "",
         condition.get("reason") or "",
-        cut_to(condition.get("message") or "", most),
+        cut(condition.get("message") or ""),
     )
 
 
-def _of_groups(pods: PodStates, bodies: Iterable[Object]) -> Iterator[tuple[tuple[str, str], Item | None]]:
+def _of_groups(
+    pods: PodStates, cut: Callable[[str], str], bodies: Iterable[Object]
+) -> Iterator[tuple[tuple[str, str], Item | None]]:
     """Yield namespace and name of each group, with its entry if it has one."""
-    found = 0
     for group in map(PodGroup.read, bodies):
         entry = _of_group(group, pods)
-        found += entry is not None
-        if entry is not None and found > WHOLE_MESSAGES:
-            entry = replace(entry, message=cut_to(entry.message, SHORT_MESSAGE))
+        if entry is not None:
+            entry = replace(entry, message=cut(entry.message))
         yield (group.metadata.namespace, group.metadata.name), entry
 
 

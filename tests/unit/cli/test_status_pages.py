@@ -231,16 +231,25 @@ def test_data_of_many_items_are_printed_one_by_one(output: str, capfd: pytest.Ca
     assert capfd.readouterr().out.count("job/a") == 55
 
 
-def test_messages_of_many_groups_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of 150,000 fallback PodGroups took 1.3 GiB: with an emoji each character takes four bytes."""
-    monkeypatch.setattr(status, "WHOLE_MESSAGES", 1)
+def test_messages_of_many_items_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of 150,000 fallback PodGroups took 1.3 GiB: with an emoji each character takes four bytes.
+
+    All kinds and both conditions count together, those of owners first.
+    """
+    monkeypatch.setattr(status, "WHOLE_MESSAGES", 3)
     why = {"muster.dev/stand-in": "RefusedByApi: " + "x" * 1_000}
-    groups = [b.a_pod_group(name, b.annotated(why)) for name in ("one", "two")]
-    jobs = [_waiting(name) for name in ("three", "four")]
-    for job in jobs:
-        job["status"]["conditions"][0]["message"] = "x" * 1_000
-    found = {item.name: len(item.message) for item in read_status(Snapshot([*groups, *jobs])).items}
-    assert {name for name, length in found.items() if length > 300} == {"one", "three"}
+    objects = [b.a_pod_group(name, b.annotated(why)) for name in ("one", "two")]
+    for owner, prefix in [(_waiting("three"), "muster.dev/"), (b.a_trainjob(b.named("four")), "")]:
+        owner["status"] = {
+            "conditions": [
+                {"type": f"{prefix}{name}", "status": "False", "reason": name, "message": "x" * 1_000}
+                for name in ("PodGroupsReady", "PodGroupsScheduled")
+            ]
+        }
+        objects.append(owner)
+    lengths = sorted((len(item.message), item.name) for item in read_status(Snapshot(objects)).items)
+    assert [name for length, name in lengths if length > 300] == ["four", "four", "three"]
+    assert len(lengths) == 6
 
 
 def test_texts_of_a_table_are_escaped_one_by_one() -> None:
