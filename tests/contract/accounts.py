@@ -185,6 +185,15 @@ def applied(api_version: str, subresource: str) -> Object:
     }
 
 
+BEYOND_YEAR_9999 = "9999-12-31T23:59:59-23:59"
+"""A time that is stored as one of the year 10000 in UTC, which no client in Go can read."""
+
+
+def unreadable_managed_fields(api_version: str) -> list[Object]:
+    """Return managedFields with which an object of a built-in kind could be patched no more."""
+    return [applied(api_version, "") | {"time": BEYOND_YEAR_9999}]
+
+
 def long_managed_fields(api_version: str, *, fields: int = 5000, letter: str = "field") -> list[Object]:
     """Return managedFields of more than 64 KiB, or of so many fields."""
     invented: Object = {"f:status": {f"f:{letter}-{number:05}": {} for number in range(fields)}}
@@ -202,6 +211,7 @@ def odd_groups(own: Object) -> list[Object]:
         {"ownerReferences": [*metadata["ownerReferences"], *(_secret(f"{number}") for number in range(2))]},
         {"ownerReferences": [*metadata["ownerReferences"], _secret("x" * 254)]},
         {"managedFields": long_managed_fields(own["apiVersion"], fields=fields)},
+        {"managedFields": unreadable_managed_fields(own["apiVersion"])},
     ]
     return [{**own, "metadata": {**metadata, **odd}} for odd in more]
 
@@ -305,6 +315,10 @@ def odd_events(own: Object) -> list[Object]:
         {**own, "message": "x" * 1025},
         {**own, "involvedObject": {**own["involvedObject"], "fieldPath": "x" * 254}},
         {**own, "source": {**own["source"], "host": "x" * 254}},
+        {**own, "firstTimestamp": BEYOND_YEAR_9999},
+        {**own, "lastTimestamp": BEYOND_YEAR_9999},
+        {**own, "count": -1},
+        {**own, "type": "Error"},
     ]
     more: list[Object] = [
         {"finalizers": ["example.com/never"]},
@@ -312,6 +326,7 @@ def odd_events(own: Object) -> list[Object]:
         {"labels": {"a": "b"}},
         {"ownerReferences": [_secret("a")]},
         {"managedFields": long_managed_fields("v1")},
+        {"managedFields": unreadable_managed_fields("v1")},
     ]
     odd += [{**own, "metadata": {**own["metadata"], **fields}} for fields in more]
     return [{**one, "metadata": {**one["metadata"]}} for one in odd]
@@ -333,6 +348,7 @@ def odd_dead_letters() -> list[Object]:
         {"labels": {**metadata["labels"], "grafana_dashboard": "1"}},
         {"ownerReferences": [_secret("a")]},
         {"managedFields": long_managed_fields("v1")},
+        {"managedFields": unreadable_managed_fields("v1")},
     ]
     return [
         *({**letter, "metadata": {**metadata, **fields}} for fields in more),

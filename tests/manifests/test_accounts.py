@@ -123,7 +123,7 @@ def test_the_same_rule_is_the_same_text() -> None:
     }
     assert texts["emit-conditions"] < texts["create-workload"]
     assert texts["create-pod-groups"] < texts["create-workload"]
-    assert len(texts["resize-gang"] & texts["create-workload"]) == 9
+    assert len(texts["resize-gang"] & texts["create-workload"]) == 10
 
 
 def test_the_rule_about_managed_fields_is_the_same_for_all_that_update() -> None:

@@ -22,6 +22,7 @@ from tests.contract.accounts import (
     owning_workload,
     refused,
     try_events,
+    unreadable_managed_fields,
 )
 from tests.contract.bodies import (
     Object,
@@ -274,6 +275,8 @@ def why_a_gang_was_given_up_is_noted(api: Conversation, ns: str) -> None:
     assert "muster.dev/stand-in" in api.must("GET", ours)["metadata"]["annotations"]
     for misuse in ({"a": "b"}, {"muster.dev/stand-in": "x" * 1025}, {"muster.dev/stand-in": None}):
         assert refused(merge(function, ours, {"metadata": {"annotations": misuse}}), "resize-gang"), misuse
+    unreadable = unreadable_managed_fields("scheduling.k8s.io/v1beta1")
+    assert refused(merge(function, ours, {"metadata": {"managedFields": unreadable}}), "resize-gang")
     try_events(function, ns, owner, "resize-gang")
 
 
@@ -289,6 +292,9 @@ def owners_are_only_suspended(api: Conversation, ns: str) -> None:
     misuse = {"spec": {"suspend": True, "parallelism": 7}}
     function = account(api, "resize-gang", "PATCH", path, misuse, MERGE_PATCH)
     assert refused(merge(function, path, {"metadata": {"labels": {"a": "b"}}}), "suspend-after-timeout")
+    unreadable = {"managedFields": unreadable_managed_fields("batch/v1")}
+    answer = merge(function, path, {"metadata": unreadable, "spec": {"suspend": True}})
+    assert refused(answer, "suspend-after-timeout")
     of_stranger = jobs(ns, stranger["metadata"]["name"])
     assert refused(merge(function, of_stranger, {"spec": {"suspend": True}}), "suspend-after-timeout")
     assert merge(function, path, {"spec": {"suspend": True}}).status == 200

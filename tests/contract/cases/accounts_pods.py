@@ -15,6 +15,7 @@ from tests.contract.accounts import (
     odd_dead_letters,
     refused,
     uid_of,
+    unreadable_managed_fields,
 )
 from tests.contract.bodies import Object, config_map, core, gated, pod
 from tests.contract.case import Cases, Conversation
@@ -66,6 +67,16 @@ def managed_fields_stay_short(api: Conversation, ns: str) -> None:
     for entries in (many, long_managed_fields("v1"), wide):
         assert refused(_managed(function, path, made, entries), "patch-pods")
     assert _managed(function, path, made, many[:10]).status == 200
+
+
+@case(releases=BOTH)
+def times_stay_readable(api: Conversation, ns: str) -> None:
+    """patch-pods may not write a time that no client can read: the pod could be patched no more."""
+    function, path = _patch_pods(api, ns), core(ns, "pods", "held")
+    made = api.must("POST", core(ns, "pods"), gated("held", OTHER))  # whose gates it may leave as they are
+    assert refused(_managed(function, path, made, unreadable_managed_fields("v1")), "patch-pods")
+    untimed = [{key: one[key] for key in one if key != "time"} for one in unreadable_managed_fields("v1")]
+    assert _managed(function, path, made, untimed).status == 200
 
 
 @case(releases=BOTH)

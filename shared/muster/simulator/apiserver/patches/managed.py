@@ -68,7 +68,7 @@ class FieldManager:
 
 @dataclass(frozen=True)
 class ManagedFields:
-    """The fields of a manager and the time of their last change."""
+    """The fields of a manager and the time of their last change, "" if a client wrote none."""
 
     manager: FieldManager
     fields: Fields
@@ -112,9 +112,10 @@ def entries(managers: Managers) -> list[Object]:
             "operation": manager.operation,
             "apiVersion": manager.api_version,
         }
-        entry |= {"time": managed.time, "fieldsType": "FieldsV1", "fieldsV1": to_v1(managed.fields)}
-        listed.append(entry | ({"subresource": manager.subresource} if manager.subresource else {}))
-    return sorted(listed, key=lambda e: (e["operation"], e["time"], e["manager"], e["apiVersion"]))
+        entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_v1(managed.fields)}
+        optional = {"time": managed.time, "subresource": manager.subresource}
+        listed.append(entry | {key: value for key, value in optional.items() if value})
+    return sorted(listed, key=lambda e: (e["operation"], e.get("time", ""), e["manager"], e["apiVersion"]))
 
 
 def after_update(
