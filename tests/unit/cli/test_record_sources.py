@@ -59,6 +59,16 @@ def test_a_kind_that_is_named_twice_is_watched_once(
             id="Secrets",
         ),
         pytest.param(
+            a_source(resources=[{"apiVersion": "v1", "kind": "SECRET"}]),
+            ["ApiServerSource mine", "Secret"],
+            id="Secrets that are spelled otherwise",
+        ),
+        pytest.param(
+            a_source(resources=[{"apiVersion": "v1", "kind": "configmaps/../secret"}]),
+            ["ApiServerSource mine", "spec.resources[0].kind", "configmaps/../secret"],
+            id="a kind with a path",
+        ),
+        pytest.param(
             a_source(filters=[]),
             ["ApiServerSource mine", "filters"],
             id="a field that would be passed over",

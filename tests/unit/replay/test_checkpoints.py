@@ -19,11 +19,12 @@ from muster.kustomize import load, of_kind
 from muster.objects import yaml_files
 from muster.objects.resources import Resource
 from muster.replay.files import AppendedFile
-from muster.replay.recording.checkpoint_items import DENSE
+from muster.replay.recording.checkpoint_items import DENSE, SECRET
 from muster.replay.recording.checkpoints import STOPPED, CheckpointWriter
 from muster.replay.snapshots import Object, read_snapshots
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from muster.simulator.source import SourceSpec
+from muster.simulator.source import SourceSpec, WatchedKind
+from muster.simulator.source.events import guess_resource
 
 SPECS = tuple(map(SourceSpec.from_manifest, of_kind(load(), "ApiServerSource")))
 ENV = [{"name": "TOKEN", "value": "hunter2"}]
@@ -228,6 +229,23 @@ def test_nothing_secret_is_in_a_moment(moments: CheckpointWriter, tmp_path: Path
         if obj["metadata"]["name"] == "muster-policy"
     }
     assert policies == {"team": {"policy": "workload: {}"}, "muster-system": {"locked": "{}"}}
+
+
+def test_watched_secrets_and_config_maps_are_in_no_moment(moments: CheckpointWriter, tmp_path: Path) -> None:
+    """However a source spells them; of ConfigMaps there are only those with a policy, or of a TrainJob."""
+    moments._client.create(
+        guess_resource("v1", "Secret"),
+        an_object("v1", "Secret", "login", "team", stringData={"password": "hunter2"}),
+        manager="test",
+    )
+    kinds = [WatchedKind(guess_resource("v1", kind)) for kind in ("SECRET", "configMAP")]
+    moments._specs = (*SPECS, replace(SPECS[0], kinds=tuple(kinds)))
+    moments.write("start")
+    assert dict(moments.left_out) == {SECRET: 1}
+    text = (tmp_path / "objects.yaml").read_text()
+    assert "hunter2" not in text
+    assert "name: login" not in text
+    assert "name: other" not in text
 
 
 def test_a_moment_is_taken_only_where_an_event_came(moments: CheckpointWriter) -> None:

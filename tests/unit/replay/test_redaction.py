@@ -169,6 +169,7 @@ def test_a_secret_inside_another_object_loses_its_data() -> None:
     ("obj", "secret"),
     [
         pytest.param({"apiVersion": "v1", "kind": "Secret"}, True, id="a Secret"),
+        pytest.param({"apiVersion": "v1", "kind": "SECRET"}, True, id="a Secret in capitals"),
         pytest.param({"kind": "Secret"}, True, id="a Secret that does not say its version"),
         pytest.param(
             {"apiVersion": "example.com/v1", "kind": "Secret"}, False, id="a Secret of another group"

@@ -12,7 +12,7 @@ from muster.objects.memory import MOST_MEMORY, memory_of
 from muster.objects.text import has_more_values
 from muster.policy.limits import SNAPSHOT_BYTES
 from muster.replay.files import TEXT_BYTES
-from muster.replay.recording.redaction import redact_runtime_snapshot, without_secrets
+from muster.replay.recording.redaction import is_secret, redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object
 
 MOST_VALUES = 20_000
@@ -27,7 +27,7 @@ ONE_NAMESPACE = 3 / 4
 """The part of a checkpoint for the objects of one namespace, whose users decide how large they are."""
 
 DENSE = f"of more than {MOST_VALUES} JSON values"
-NO_ROOM = "beyond what can be replayed of a moment"
+NO_ROOM, SECRET = "beyond what can be replayed of a moment", "that is a Secret"
 """Why objects are left out of a checkpoint."""
 
 
@@ -48,6 +48,9 @@ class CheckpointItems:
 
         One by one: while data become YAML they take up to 200 times the memory of their JSON.
         """
+        if is_secret(body):
+            self.left_out[SECRET] += 1
+            return []
         if _count(body, MOST_VALUES) > MOST_VALUES:
             self.left_out[DENSE] += 1
             return []

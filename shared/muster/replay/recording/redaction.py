@@ -41,13 +41,18 @@ _QUERY = re.compile(rf'(://(?:{LEFT_OUT}@)?+(?:[^\s"?:]|:(?!//))*+\?)[^\s"]+')
 """The query of a URL, whose values may be tokens and whose login is left out already; in linear time, since
 `://` begins another URL."""
 
+_SECRETS = frozenset({"secret", "secretlist"})
 _NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
 _COMMAND_LINES = frozenset({"command", "args"})
 
 
 def is_secret(body: Mapping[str, Any]) -> bool:
-    """Whether this is a Secret, a list of them, or a reference to a Secret in an event of mode Reference."""
-    return body.get("kind") in ("Secret", "SecretList") and body.get("apiVersion", "v1") == "v1"
+    """Whether this is a Secret, a list of them, or a reference to a Secret in an event of mode Reference.
+
+    An object of a list has the kind as the file of sources spells it, such as SECRET.
+    """
+    kind = body.get("kind")
+    return isinstance(kind, str) and kind.lower() in _SECRETS and body.get("apiVersion", "v1") == "v1"
 
 
 def without_secrets(value: Any) -> Any:

@@ -9,10 +9,15 @@ from typing import Any
 
 from muster.kustomize import Manifest, UnsupportedManifestError
 from muster.objects.resources import Resource
+from muster.objects.text import cut_to
 from muster.simulator.source.events import Mode, guess_resource
 
 _LABEL = re.compile(r"[A-Za-z0-9._/-]*")
 """The characters of keys and values of labels."""
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
+_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_API_VERSION = re.compile(rf"(?:{_DNS_LABEL}(?:\.{_DNS_LABEL})*+/)?{_DNS_LABEL}")
+"""A version, which may follow its group; in the path of a URL `../` would lead to other objects."""
 _KNOWN = {"mode", "namespaceSelector", "resources", "serviceAccountName", "sink", "ceOverrides"}
 
 
@@ -62,7 +67,7 @@ class SourceSpec:
             name=name,
             namespace=manifest["metadata"]["namespace"],
             mode=_mode(name, spec.get("mode")),
-            kinds=tuple(_watched(name, entry) for entry in spec.get("resources") or []),
+            kinds=tuple(_watched(name, *entry) for entry in enumerate(spec.get("resources") or [])),
             namespaces=None if namespaces is None else selector_text(namespaces),
             extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
         )
@@ -76,11 +81,15 @@ def _mode(source: str, mode: str | None) -> Mode:
         raise UnsupportedManifestError(f"ApiServerSource {source}: mode {mode!r} is not {known}") from None
 
 
-def _watched(source: str, entry: Mapping[str, Any]) -> WatchedKind:
-    version, kind = entry["apiVersion"], entry["kind"]
-    if version.count("/") > 1 or not kind:
-        raise UnsupportedManifestError(f"ApiServerSource {source}: {version!r} {kind!r} is no kind")
-    return WatchedKind(guess_resource(version, kind), selector_text(entry.get("selector") or {}))
+def _watched(source: str, number: int, entry: Mapping[str, Any]) -> WatchedKind:
+    for name, pattern in (("apiVersion", _API_VERSION), ("kind", _KIND)):
+        if not pattern.fullmatch(entry[name]):
+            text = cut_to(entry[name], 60)
+            raise UnsupportedManifestError(
+                f"ApiServerSource {source}: spec.resources[{number}].{name} cannot be {text!r}"
+            )
+    resource = guess_resource(entry["apiVersion"], entry["kind"])
+    return WatchedKind(resource, selector_text(entry.get("selector") or {}))
 
 
 def selector_text(selector: Mapping[str, Any]) -> str:

@@ -37,6 +37,27 @@ def test_overrides_are_put_on_every_event() -> None:
     assert spec.extensions == {"cluster": "east"}
 
 
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("apiVersion", "v1/../v1"),
+        ("apiVersion", "../v1"),
+        ("apiVersion", "batch/v1?x=y"),
+        ("apiVersion", "v1/"),
+        ("kind", "configmaps/../secret"),
+        ("kind", ""),
+        ("kind", "Pod?x"),
+        ("kind", "x" * 10_000),
+    ],
+)
+def test_no_kind_is_another_path(field: str, text: str) -> None:
+    """Group, version and plural are parts of a URL."""
+    kinds = [{"apiVersion": "v1", "kind": "Pod"}, {"apiVersion": "v1", "kind": "Pod", field: text}]
+    with pytest.raises(UnsupportedManifestError, match=rf"\bgroups\b.*spec.resources.1..{field}") as refused:
+        SourceSpec.from_manifest(_source(resources=kinds))
+    assert len(str(refused.value)) < 200
+
+
 @pytest.mark.parametrize("field", ["owner", "filters", "unheard"])
 def test_ignored_fields_are_refused(wording: Wording, field: str) -> None:
     """A source that quietly sends more than its YAML asks for would hide a mistake until it is deployed."""
