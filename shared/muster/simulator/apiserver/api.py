@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -21,12 +22,15 @@ from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
 from muster.simulator.apiserver.requests import APPLY, Request, RequestTarget, Response
 from muster.simulator.apiserver.routes import needs_containers, route
-from muster.simulator.apiserver.status import ApiError
+from muster.simulator.apiserver.status import ApiError, bad_request
 from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions
 from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES
 
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Characters that no header may have."""
 
 SET_BY_SERVER = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"}
@@ -101,10 +105,10 @@ class ApiBackend:
                 response = self._non_resource_response(request)
         except ApiError as error:
             response = Response(error.code, error.status())
+        except RecursionError:
+            response = Response(400, bad_request("error decoding: exceeded max depth").status())
         if request.warnings:
-            warnings = ", ".join(
-                f'299 - "{text.replace(chr(34), chr(92) + chr(34))}"' for text in request.warnings
-            )
+            warnings = ", ".join(map(_warning, request.warnings))
             response = replace(response, headers={**response.headers, "Warning": warnings})
         return response
 
@@ -277,6 +281,13 @@ class ApiBackend:
             for resource, record in self.store.snapshot()
             if resource in kinds
         ]
+
+
+def _warning(text: str) -> str:
+    """Return the value of a Warning header; control characters, which Go refuses, are escaped."""
+    escaped = _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    quoted = escaped.replace("\\", r"\\").replace('"', r"\"")
+    return f'299 - "{quoted}"'
 
 
 def _namespace(name: str) -> Object:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 import traceback
 from collections.abc import Iterator
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl
@@ -17,6 +19,46 @@ from muster.simulator.apiserver.status import ApiError
 
 MAX_BODY = 3 * 1024 * 1024
 """The limit of the real server for the body of a request, in bytes."""
+
+LONGEST_LINE = 4096
+"""The most bytes of a line between chunks, as in Go."""
+
+_DECIMAL, _HEXADECIMAL = re.compile(rb"0*([0-9]{1,16})"), re.compile(rb"0*([0-9a-fA-F]{1,16})")
+"""The lengths of bodies, and of chunks."""
+
+
+class _UnreadableBodyError(Exception):
+    """The body of a request is not read.
+
+    Args:
+        status: the HTTP status of the answer, 400 or 413.
+    """
+
+    def __init__(self, status: int) -> None:
+        super().__init__(
+            "request body too large" if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "400 Bad Request"
+        )
+        self.status = status
+
+
+def _length(pattern: re.Pattern[bytes], digits: bytes, before: int = 0) -> int:
+    """Return the length of a body or of a chunk.
+
+    Args:
+        pattern: _DECIMAL or _HEXADECIMAL.
+        digits: the length, as the client sent it.
+        before: the length of the chunks before.
+
+    Raises:
+        _UnreadableBodyError: it is no length, or longer than MAX_BODY with that of the chunks before.
+    """
+    match = pattern.fullmatch(digits)
+    if match is None:
+        raise _UnreadableBodyError(400)
+    length = int(match[1], 16 if pattern is _HEXADECIMAL else 10)
+    if before + length > MAX_BODY:
+        raise _UnreadableBodyError(413)
+    return length
 
 
 class HttpServer(ThreadingHTTPServer):
@@ -77,9 +119,11 @@ class RequestHandler(BaseHTTPRequestHandler):
         """Disable access logging."""
 
     def _serve(self) -> None:
-        request = self._request()
-        if request is None:
-            self._send(Response(413, b"request body too large", content_type="text/plain"))
+        try:
+            request = self._request()
+        except _UnreadableBodyError as error:
+            self.close_connection = True
+            self._send(Response(error.status, str(error).encode(), content_type="text/plain"))
             return
         try:
             response = self.server.api.handle(request)
@@ -95,27 +139,31 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server calls these
 
-    def _request(self) -> Request | None:
+    def _request(self) -> Request:
         path, _, query = self.path.partition("?")
         headers = {name.lower(): value for name, value in self.headers.items()}
-        length = int(headers.get("content-length") or 0)
-        if length > MAX_BODY:
-            self.close_connection = True
-            return None
         if headers.get("transfer-encoding", "").lower() == "chunked":
             body = self._chunked()
         else:
+            length = _length(_DECIMAL, headers.get("content-length", "0").encode(errors="replace"))
             body = self.rfile.read(length) if length else b""
         parameters = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
         return Request(self.command, path, parameters, headers, body)
 
     def _chunked(self) -> bytes:
-        chunks = []
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            chunks.append(self.rfile.read(size))
-            self.rfile.readline()
-        self.rfile.readline()
-        return b"".join(chunks)
+        body = bytearray()
+        while size := _length(_HEXADECIMAL, self._line().split(b";")[0].strip(), len(body)):
+            body += self.rfile.read(size)
+            self._line()
+        self._line()
+        return bytes(body)
+
+    def _line(self) -> bytes:
+        """Return a line between chunks."""
+        line = self.rfile.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise _UnreadableBodyError(400)
+        return line
 
     def _send(self, response: Response) -> None:
         body = response.encoded()
@@ -123,7 +171,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", response.content_type)
         self.send_header("Content-Length", str(len(body)))
         for name, value in response.headers.items():
-            self.send_header(name, value)
+            self.send_header(name, value.encode().decode("latin-1"))  # UTF-8, as Go sends it
         self.end_headers()
         self.wfile.write(body)
         self.wfile.flush()

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from muster.objects.text import well_formed
 from muster.simulator.apiserver import protobuf
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
@@ -26,7 +25,7 @@ from muster.simulator.apiserver.status import (
 Stream = Callable[[], Iterator[bytes]]
 """Starts a watch: yields the JSON of an event each, or empty bytes to have the connection checked."""
 
-_ESCAPED_SURROGATE = re.compile(rb"\\u[dD]")
+_ESCAPED_SURROGATE, _SURROGATE = re.compile(rb"\\u[dD]"), re.compile("[\ud800-\udfff]")
 APPLY = "application/apply-patch+yaml"
 ADMINISTRATOR = "kubernetes-admin"
 """The name of a user without a token."""
@@ -123,6 +122,23 @@ class Request:
         """The field manager: the parameter `fieldManager`, or the user agent up to its first slash."""
         return self.query.get("fieldManager") or self.user_agent.partition("/")[0][:128] or "unknown"
 
+    def integer(self, name: str) -> int:
+        """Return a parameter that is a number; 0 if it is missing.
+
+        Raises:
+            ApiError: 400, it is no integer of 64 bits.
+        """
+        return _integer(self.query.get(name) or "0")
+
+    @property
+    def version(self) -> int:
+        """The parameter `resourceVersion` as a number; 0 if it is missing.
+
+        Raises:
+            ApiError: 400, it is no unsigned integer of 64 bits.
+        """
+        return _integer(self.query.get("resourceVersion") or "0", signed=False)
+
     @property
     def dry_run(self) -> bool:
         """Whether the request must not be persisted."""
@@ -159,11 +175,11 @@ class Request:
         try:
             return from_json(self.body)
         except ValueError:
-            import yaml  # noqa: PLC0415 - only for clients that send YAML
+            from muster.simulator.apiserver import yaml_bodies  # noqa: PLC0415 - imports `yaml`
 
         try:
-            return yaml.safe_load(self.body)
-        except yaml.YAMLError as error:
+            return yaml_bodies.load(self.body)
+        except ValueError as error:
             raise bad_request(f"error decoding YAML: {error}") from error
 
     def check_options(self, options: str) -> None:
@@ -265,7 +281,21 @@ def from_json(text: bytes) -> Any:
     value = json.loads(text)
     if not _ESCAPED_SURROGATE.search(text):
         return value
-    return json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
+    return json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))
+
+
+def _integer(text: str, *, signed: bool = True) -> int:
+    """Return the integer of 64 bits in a parameter; the errors are those of Go's strconv."""
+    name, pattern, least, most = ("ParseInt", r"[+-]?0*(\d{1,20})", -(2**63), 2**63 - 1)
+    if not signed:
+        name, pattern, least, most = ("ParseUint", r"0*(\d{1,20})", 0, 2**64 - 1)
+    if match := re.fullmatch(pattern, text, re.ASCII):
+        value = int(f"-{match[1]}" if text.startswith("-") else match[1])
+        if least <= value <= most:
+            return value
+    is_number = re.fullmatch(r"[+-]?\d+" if signed else r"\d+", text, re.ASCII)
+    why = "value out of range" if is_number else "invalid syntax"
+    raise bad_request(f"strconv.{name}: parsing {json.dumps(text, ensure_ascii=False)}: {why}")
 
 
 def unreadable_type(body: Any) -> str:

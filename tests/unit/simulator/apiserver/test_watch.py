@@ -57,7 +57,7 @@ def test_a_bookmark_never_skips_an_unsent_change(monkeypatch: pytest.MonkeyPatch
     """Who resumes from it would miss the change."""
     monkeypatch.setattr(watch, "BOOKMARK_SECONDS", 0.01)
     monkeypatch.setattr(watch, "IDLE_CHECK_SECONDS", 0.01)
-    query = {"resourceVersion": "1", "timeoutSeconds": "0.1", "allowWatchBookmarks": "true"}
+    query = {"allowWatchBookmarks": "true"}
     followed = watch.Watch(
         _BusyStore(),
         CONFIG_MAPS,
@@ -65,6 +65,8 @@ def test_a_bookmark_never_skips_an_unsent_change(monkeypatch: pytest.MonkeyPatch
         lambda _found: True,
         lambda record: encoded("v1", "ConfigMap", record),
         lambda: False,
+        version=1,
+        seconds=0.1,
     )
     seen = [json.loads(event) for event in followed.events() if event]
     versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in seen]

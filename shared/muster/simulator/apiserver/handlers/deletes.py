@@ -14,7 +14,7 @@ from muster.simulator.apiserver import admission, strategies
 from muster.simulator.apiserver.handlers.reads import list_item
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
-from muster.simulator.apiserver.requests import Request, RequestTarget, Response
+from muster.simulator.apiserver.requests import Request, RequestTarget, Response, json_type
 from muster.simulator.apiserver.status import (
     bad_request,
     conflict,
@@ -65,7 +65,8 @@ def options_of(request: Request) -> DeleteOptions:
     """Return the options in the body of a request, else in its query.
 
     Raises:
-        ApiError: 400, the body is not a DeleteOptions; 422, the propagation policy is unknown.
+        ApiError: 400, the body is not a DeleteOptions, or its grace period no number; 422, the propagation
+            policy is unknown.
     """
     body: Any = request.json if request.body else {}
     if not isinstance(body, dict):
@@ -78,13 +79,26 @@ def options_of(request: Request) -> DeleteOptions:
     if policy and policy not in POLICIES:
         error = not_supported("propagationPolicy", policy, (*POLICIES, "nil"))
         raise invalid_object("meta.k8s.io", "DeleteOptions", "", [error])
-    grace = body.get("gracePeriodSeconds", request.query.get("gracePeriodSeconds"))
     return DeleteOptions(
         propagation=policy,
-        grace=None if grace is None else int(grace),
+        grace=_grace(body, request),
         uid=at(body, "preconditions", "uid") or "",
         version=at(body, "preconditions", "resourceVersion") or "",
         dry_run=request.dry_run or bool(body.get("dryRun")),
+    )
+
+
+def _grace(body: Object, request: Request) -> int | None:
+    """Return the grace period in the body, else in the query; None if neither has one."""
+    grace = body.get("gracePeriodSeconds")
+    if "gracePeriodSeconds" not in body and request.query.get("gracePeriodSeconds"):
+        grace = request.integer("gracePeriodSeconds")
+    if grace is None or (type(grace) is int and abs(grace) < 2**63):
+        return grace
+    value = f"number {grace}" if json_type(grace) == "number" else json_type(grace)
+    raise bad_request(
+        'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: json: cannot unmarshal '
+        f"{value} into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
     )
 
 

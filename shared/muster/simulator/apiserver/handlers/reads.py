@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from muster.simulator.apiserver.handlers import tables
 from muster.simulator.apiserver.handlers.virtual import scale_of
-from muster.simulator.apiserver.handlers.watch import Watch
+from muster.simulator.apiserver.handlers.watch import DEFAULT_SECONDS, Watch
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import name_of, namespace_of
 from muster.simulator.apiserver.requests import Request, RequestTarget, Response
@@ -78,11 +78,11 @@ def list_objects(store: Store, target: RequestTarget, request: Request) -> Respo
     """
     kind = target.kind
     matches = selector(kind, target, request)
+    limit = max(0, request.integer("limit"))
     with store.lock:
         stored, version = _state(store, kind, target.namespace, request)
         records = [record for record in stored if matches(record.obj)]
         records, version = _after(store, records, request.query.get("continue", ""), version)
-    limit = int(request.query.get("limit") or 0)
     rest = records[limit:] if limit else []
     records = records[:limit] if limit else records
     metadata: dict[str, object] = {"resourceVersion": str(version)}
@@ -101,9 +101,9 @@ def list_objects(store: Store, target: RequestTarget, request: Request) -> Respo
 
 def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[list[ObjectRecord], int]:
     """Return the objects to list and the list's resourceVersion: the newest, or the exact one."""
-    asked = request.query.get("resourceVersion", "")
-    if asked.isdecimal() and int(asked) > store.version:
-        raise version_too_large(int(asked), store.version)
+    asked, version = request.query.get("resourceVersion", ""), request.version
+    if version > store.version:
+        raise version_too_large(version, store.version)
     if request.query.get("resourceVersionMatch") != "Exact":
         return store.all(kind.group_resource, namespace), store.version
     if asked in {"", "0"}:
@@ -111,10 +111,10 @@ def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[
         if not asked:
             why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
         raise invalid_object("meta.k8s.io", "ListOptions", "", [forbidden("resourceVersionMatch", why)])
-    records = store.all_at(kind.group_resource, namespace, int(asked))
+    records = store.all_at(kind.group_resource, namespace, version)
     if records is None:
         raise expired(f"The resourceVersion for the provided list is too old: {asked}")
-    return records, int(asked)
+    return records, version
 
 
 def _joined(kind: Kind, records: list[ObjectRecord], metadata: dict[str, object]) -> bytes:
@@ -155,7 +155,11 @@ def _after(
 
 
 def watch(store: Store, target: RequestTarget, request: Request, stopped: Callable[[], bool]) -> Response:
-    """Return the watch of a kind, or of a single object by its name."""
+    """Return the watch of a kind, or of a single object by its name.
+
+    Raises:
+        ApiError: 400, the resourceVersion or the timeout is no number.
+    """
     kind = target.kind
     as_table = tables.accepts_table(request)
 
@@ -164,5 +168,7 @@ def watch(store: Store, target: RequestTarget, request: Request, stopped: Callab
             return json.dumps(tables.table(kind, [record], str(record.version), request)).encode()
         return encoded(kind.api_version, kind.kind, record)
 
-    stream = Watch(store, kind, request, selector(kind, target, request), encode, stopped)
+    seconds = request.integer("timeoutSeconds") or DEFAULT_SECONDS
+    matches = selector(kind, target, request)
+    stream = Watch(store, kind, request, matches, encode, stopped, request.version, seconds)
     return Response(200, stream=stream.events)

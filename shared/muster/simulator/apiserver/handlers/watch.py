@@ -37,6 +37,8 @@ class Watch:
         selects: whether the watch covers an object.
         encode: the JSON of an object for the client.
         stopped: whether the server is shutting down.
+        version: the resourceVersion after which the watch starts.
+        seconds: how long it lasts.
     """
 
     store: Store
@@ -45,6 +47,8 @@ class Watch:
     selects: Matcher
     encode: Encode
     stopped: Callable[[], bool]
+    version: int
+    seconds: float
 
     def events(self) -> Iterator[bytes]:
         """Yield the events until the timeout; while idle, an empty chunk every IDLE_CHECK_SECONDS."""
@@ -76,15 +80,13 @@ class Watch:
 
     def _start(self) -> tuple[int | None, bool]:
         """Return the version to start after, and whether the stream starts with the existing objects."""
-        version = self.request.query.get("resourceVersion", "")
         initial_events = self.request.query.get("sendInitialEvents")
-        if initial_events == "true" or version in {"", "0"}:
+        if initial_events == "true" or not self.version:
             return None, initial_events != "false"
-        return int(version) if version.isdecimal() else 0, False
+        return self.version, False
 
     def _follow(self, changes: SimpleQueue[ObjectChange]) -> Iterator[bytes]:
-        seconds = float(self.request.query.get("timeoutSeconds") or DEFAULT_SECONDS)
-        end = time.monotonic() + seconds
+        end = time.monotonic() + self.seconds
         bookmarks = self.request.query.get("allowWatchBookmarks") in {"true", "1"}
         next_bookmark = time.monotonic() + BOOKMARK_SECONDS
         while not self.stopped():
@@ -98,7 +100,7 @@ class Watch:
             if bookmarks and time.monotonic() >= next_bookmark:
                 next_bookmark = time.monotonic() + BOOKMARK_SECONDS
                 yield from self._bookmark_if_idle(changes)
-        if bookmarks and seconds >= BOOKMARK_SECONDS:
+        if bookmarks and self.seconds >= BOOKMARK_SECONDS:
             yield from self._bookmark_if_idle(changes)
 
     def _bookmark_if_idle(self, changes: SimpleQueue[ObjectChange]) -> Iterator[bytes]:

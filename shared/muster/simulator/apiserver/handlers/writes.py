@@ -43,6 +43,7 @@ from muster.simulator.apiserver.status import (
     already_exists,
     bad_request,
     conflict,
+    go_format,
     invalid,
     invalid_object,
     not_found,
@@ -217,14 +218,16 @@ class Writer:
         obj = decoder.read(copied(body))
         field_validation = request.query.get("fieldValidation", "Warn")
         if decoder.unknown and field_validation == "Strict":
-            listed = ", ".join(f'unknown field "{path}"' for path in dict.fromkeys(decoder.unknown))
+            listed = ", ".join(f"unknown field {go_format(path)}" for path in dict.fromkeys(decoder.unknown))
             kind = target.kind
             raise bad_request(
                 f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
                 f"strict decoding error: {listed}"
             )
         if field_validation != "Ignore":
-            request.warnings += [f'unknown field "{path}"' for path in dict.fromkeys(decoder.unknown)]
+            request.warnings += [
+                f"unknown field {go_format(path)}" for path in dict.fromkeys(decoder.unknown)
+            ]
         return obj
 
     def _decode_with_defaults(self, target: RequestTarget, request: Request, body: Any) -> Object:
