@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shlex
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,19 @@ def test_its_image_is_named_once(tmp_path: Path) -> None:
         assert container["image"] in (folder / name).read_text()
 
 
+def test_its_commands_can_be_copied(tmp_path: Path) -> None:
+    """Into a shell, also where the folder has a space in its name."""
+    folder = tmp_path / "my steps" / "my_step"
+    result = new_step("my-step", "--on", "pod-bound", "--into", str(folder.parent))
+    commands = [shlex.split(line, comments=True) for line in result.output.splitlines()[-3:]]
+    event, objects = (str(folder / "tests" / "case" / name) for name in ("event.json", "cluster.yaml"))
+    assert commands == [
+        ["pytest", str(folder)],
+        ["muster", "plan", str(folder), "--event", event, "--objects", objects],
+        ["muster", "run", "--overlay", str(folder)],
+    ]
+
+
 @pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
 def test_its_objects_replace_none_of_an_overlay(overlay: str) -> None:
     """`kubectl apply -k` of a step would end a function, or give a role other rights."""
@@ -135,6 +149,7 @@ def test_its_objects_replace_none_of_an_overlay(overlay: str) -> None:
         pytest.param(["a" * 60, "--on", "pod-bound"], id="a name that is too long"),
         pytest.param(["there", "--on", "pod-bound"], id="a folder that exists"),
         pytest.param(["one", "--on", "pod-bound", "--into", "there/file"], id="a folder that is a file"),
+        pytest.param(["one", "--on", "pod-bound", "--into", "link"], id="a link to nothing"),
         pytest.param(["one", "--on", "pod-eaten"], id="an event that is not offered"),
         pytest.param(["one"], id="no event"),
     ],
@@ -146,6 +161,7 @@ def test_bad_arguments_are_reported_in_one_line(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "file").write_text("")
+    (tmp_path / "link").symlink_to("nowhere")
     before = sorted(tmp_path.rglob("*"))
     result = new_step(*arguments)
     assert result.exit_code == 2

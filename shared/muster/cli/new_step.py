@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
+import shlex
 from pathlib import Path
 
 import click
@@ -55,14 +57,17 @@ def command(name: str, event: str, into: Path) -> None:
     folder = into / name.replace("-", "_")
     try:
         files = write_step(folder, REACTIONS[event])
-    except FileExistsError:
-        raise BadInput(f"{folder}: exists already") from None
+    except FileExistsError as error:
+        if os.path.lexists(folder):
+            raise BadInput(f"{folder}: exists already") from None
+        raise BadInput(f"--into: {error.filename} is a link to nothing") from None
     except OSError as error:
         raise CommandError(f"{folder}: {error.strerror}") from None
     for path in files:
         echo(str(folder / path))
     echo("")
-    echo(f"pytest {folder}                   # its tests: pip install 'muster-gangs[testing]'")
-    case = folder / "tests" / "case"
-    echo(f"muster plan {folder} --event {case}/event.json --objects {case}/cluster.yaml")
-    echo(f"muster run --overlay {folder}     # on the local stack, beside Muster's own steps")
+    step, case = shlex.quote(str(folder)), folder / "tests" / "case"
+    case_event, objects = (shlex.quote(str(case / name)) for name in ("event.json", "cluster.yaml"))
+    echo(f"pytest {step}                   # its tests: pip install 'muster-gangs[testing]'")
+    echo(f"muster plan {step} --event {case_event} --objects {objects}")
+    echo(f"muster run --overlay {step}     # on the local stack, beside Muster's own steps")
