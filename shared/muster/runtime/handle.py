@@ -33,7 +33,7 @@ from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.tracing import Spans, no_spans
 from muster.runtime.turn_queue import Turn
-from muster.runtime.turns import NamespaceBusyError
+from muster.runtime.turns import REFUSED_CPU_SECONDS, NamespaceBusyError
 from muster.runtime.workers import Workers
 
 Clock = Callable[[], datetime]
@@ -238,6 +238,8 @@ class Handler:
                     return replace(turn.outcome, actions=0, reply=None, milestones=())
                 cluster.pause_with(lambda seconds: self._pause(turn, seconds))
                 outcome = self._run(cluster, subject)
+                if outcome.reason == Reason.TOO_MANY_OBJECTS:
+                    turn.cpu += REFUSED_CPU_SECONDS
                 if outcome.kind in (OutcomeKind.DONE, OutcomeKind.NOTHING):
                     turn.outcome = outcome
                 return outcome

@@ -31,7 +31,8 @@ class Turn:
         paused: whether the event waits in a pause.
         covered_by: the turn in work whose run began after this event came; None if there is none.
         outcome: the outcome that other events may share, or that this one shares; None if there is none.
-        cpu: the CPU seconds that its thread has taken, as far as they are not counted for its namespace.
+        cpu: the CPU seconds that its thread has taken.
+        counted_cpu: those of them that are counted for its namespace.
     """
 
     def __init__(self, turns: Turns, namespace: str, name: str, run: Hashable, since: float) -> None:
@@ -46,6 +47,7 @@ class Turn:
         self.covered_by: Turn | None = None
         self.outcome: Outcome | None = None
         self.cpu = 0.0
+        self.counted_cpu = 0.0
         self._cpu_since = 0.0
         self._thread = 0
 

@@ -36,10 +36,16 @@ COSTLY_SECONDS = 0.1
 CPU_HALF_LIFE_SECONDS = 30.0
 """The seconds in which the recent CPU of a namespace halves. Of ten costly ones each waits for seconds."""
 
+REFUSED_CPU_SECONDS = 0.2
+"""The CPU that an event counts for beside its own if it was refused for its memory: about as much as one that
+is not refused. It read megabytes in less than USUAL_CPU_SECONDS, and comes again: at 50 such events a second
+from ten namespaces, a quarter of the events of an eleventh took more than 8 s."""
+
 CPU_DELAY = 10.0
-"""The seconds for which an event waits longer for each second of CPU that events of its namespace took beyond
-USUAL_CPU_SECONDS lately, while others waited. Events of a gang of 500 pods take 0.1 s: with 0, where more of
-them come from ten namespaces than one worker handles, half of those of an eleventh wait for more than 8 s."""
+"""The seconds for which an event waits longer for each second of CPU that events of its namespace took
+lately, while others waited. Events of a gang of 500 pods take 0.1 s: with 0, where more of them come from ten
+namespaces than one worker handles, half of those of an eleventh wait for more than 8 s. Usual CPU counts,
+too: an event about a Job of 300 KB takes little less, and 195 of them a second five cores."""
 
 MOST_COSTLY = 1
 """The most events of costly namespaces in work. They parse pages of megabytes, each of which keeps all other
@@ -68,16 +74,17 @@ class Turns:
     A worker that is free goes to the namespace whose oldest event has waited longest. If events of a
     namespace held workers for more than QUICK_SECONDS each, its events wait as if they had come later, DELAY
     seconds for each second beyond: an event whose write the API server answers slowly keeps its worker for
-    seconds, and events of several such namespaces would keep all. CPU beyond USUAL_CPU_SECONDS counts in the
-    same way, with CPU_DELAY, if events of other namespaces waited meanwhile. Of namespaces whose events took
-    much CPU lately, by their number or the size of their objects, MOST_COSTLY are in work at once, or
+    seconds, and events of several such namespaces would keep all. CPU counts in the same way, with CPU_DELAY,
+    if events of other namespaces waited meanwhile. Of namespaces whose events took much CPU beyond the usual
+    lately, by their number or the size of their objects, MOST_COSTLY are in work at once, or
     MOST_COSTLY_CALLING while they hardly compute, and beside them MOST_NEW of namespaces that had no event
     yet.
 
     The events of one namespace may take all workers; one more works for the others, or several while the
-    process takes less than BUSY_CORES. An event that has worked for TURN_SECONDS pauses for namespaces that
-    have less in work and used less, and one that turns out to be costly while enough others are pauses until
-    one of them ends. Half as many may pause at once as there are workers, because they keep their memory.
+    process takes less than BUSY_CORES, but not for namespaces that had no event yet. An event that has worked
+    for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
+    costly while enough others are pauses until one of them ends. Half as many may pause at once as there are
+    workers, because they keep their memory.
 
     An event only says which object to look at, so those that can be answered by one run, and wait when it
     begins, share its outcome. If it has none to share, the next of them begins.
@@ -276,6 +283,7 @@ class Turns:
 
     def _may_begin(self, now: float) -> Callable[[str], bool]:
         """Return whether one more event of a namespace may be in work, if a worker is free."""
+        in_work = sum(map(len, self._in_work.values()))
         costly = self._costly_in_work(now)
         new = sum(
             len(turns)
@@ -286,6 +294,8 @@ class Turns:
         def may_begin(namespace: str) -> bool:
             if self._events_in_work(namespace) >= self._workers:
                 return False
+            if in_work > self._workers and self._is_new(namespace):
+                return False  # it may be costly: forty that read pages of megabytes at once hold up probes
             if self._is_costly(namespace, now):
                 return costly < self._most_costly(now)
             return not costly or new < MOST_NEW or not self._is_new(namespace)
@@ -293,13 +303,13 @@ class Turns:
         return may_begin
 
     def _count_cpu(self, turn: Turn, now: float) -> None:
-        """Count for its namespace what an event took beyond the usual CPU."""
-        if turn.cpu > USUAL_CPU_SECONDS:
-            beyond = turn.cpu - USUAL_CPU_SECONDS
-            turn.cpu = USUAL_CPU_SECONDS
+        """Count for its namespace the CPU that an event took since the last time."""
+        if self._waiting.keys() - {turn.namespace}:
+            self._cpu_while_others_waited.add(turn.namespace, turn.cpu - turn.counted_cpu, now)
+        beyond = turn.cpu - max(turn.counted_cpu, USUAL_CPU_SECONDS)
+        if beyond > 0:
             self._cpu_beyond_usual.add(turn.namespace, beyond, now)
-            if self._waiting.keys() - {turn.namespace}:
-                self._cpu_while_others_waited.add(turn.namespace, beyond, now)
+        turn.counted_cpu = turn.cpu
 
     def _stop(self, turn: Turn) -> None:
         """Take the worker of an event, and count what the event used."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from muster.runtime.list_memory import NoRoomForObjects, TooManyObjects
 from muster.runtime.turn_queue import Turn
 from muster.runtime.turns import MOST_COSTLY, MOST_COSTLY_CALLING, MOST_NEW, USUAL_CPU_SECONDS, Turns
+from tests.unit.runtime.fakes import BODY, FakeCluster, a_handler, an_event
 from tests.unit.runtime.simulated_turns import Simulation, namespaces
 
 
@@ -60,6 +63,30 @@ def test_costly_events_that_wait_for_answers_are_in_work_together() -> None:
 def test_usual_events_are_not_costly() -> None:
     """However many there are."""
     assert Costly(USUAL_CPU_SECONDS, events=20).in_work() == 5
+
+
+def test_usual_cpu_makes_a_namespace_wait_longer_where_others_wait() -> None:
+    """Events about Jobs of 300 KB take usual CPU each, and 195 of them a second more than a core."""
+    now = 0.0
+    turns = Turns(workers=1, waiting=8, clock=lambda: now)
+    works, other = turns.join("dense"), turns.join("other")
+    assert works.begun.is_set()
+    assert other.begun.is_set()
+    first = turns.join("dense")
+    now += 0.1
+    second = turns.join("quiet")
+    works.cpu = USUAL_CPU_SECONDS
+    turns.end(works)
+    assert second.begun.is_set()
+    assert not first.begun.is_set()
+
+
+@pytest.mark.parametrize("error", [TooManyObjects("too many"), NoRoomForObjects("no room")])
+def test_an_event_that_is_refused_for_its_memory_makes_its_namespace_costly(error: Exception) -> None:
+    """It read megabytes, which took little CPU, and comes again."""
+    handler = a_handler(cluster=FakeCluster(on_read=error))
+    handler.handle(*an_event())
+    assert handler._workers.turns._is_costly(BODY["metadata"]["namespace"], time.monotonic())
 
 
 def test_a_namespace_stays_costly_for_a_while() -> None:

@@ -184,11 +184,24 @@ def test_more_events_are_in_work_while_the_process_waits_for_answers(cores: floa
     """Thirteen with calls of 100 ms handle 16 events a second: those of eleven namespaces all wait."""
     now = 0.0
     turns = Turns(2, 20, most_in_work=7, clock=lambda: now, process_clock=lambda: now * cores)
+    for number in range(4):
+        with turns.turn(f"team-{number}", 0):
+            pass
     now += 1.0
     waiting = [turns.join(f"team-{number % 4}") for number in range(20)]
     in_work = Counter(turn.namespace for turn in waiting if turn.begun.is_set())
     assert in_work.total() == begin
     assert max(in_work.values()) <= 2
+
+
+def test_no_more_events_than_usual_are_in_work_of_new_namespaces() -> None:
+    """Nobody knows what they cost: forty that read pages of megabytes kept probes waiting for 5 s."""
+    turns = Turns(2, 20, most_in_work=7, clock=lambda: 0.0)
+    with turns.turn("known", 0):
+        pass
+    new = [turns.join(f"new-{number}") for number in range(7)]
+    assert sum(turn.begun.is_set() for turn in new) == 3
+    assert turns.join("known").begun.is_set()
 
 
 def test_an_event_in_a_pause_keeps_its_place() -> None:
