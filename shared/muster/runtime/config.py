@@ -60,9 +60,9 @@ class Settings:
             moment; 0 for none.
         workers: events of one namespace in work at the same time; one more works for other namespaces. They
             mostly wait for the API server: with calls of 10 ms twelve take a whole core.
-        most_in_work: events of all namespaces in work at the same time while the process takes less than 0.7
-            of a core. With calls of 100 ms thirteen workers handle 16 events of eight calls a second, too few
-            for eleven namespaces that send four each.
+        most_in_work: events of all namespaces in work at the same time; those beyond `workers` and one more
+            are of namespaces that had an event before. With calls of 100 ms thirteen workers handle 16 events
+            of eight calls a second, too few for eleven namespaces that send four each.
         waiting: events that wait for a worker, all of one namespace if others have none; `threads` must not
             be below `containerConcurrency`. With those in work these are more than the 100 events that one
             trigger sends at once. Together they keep at most `bodies_limit_bytes` in memory.

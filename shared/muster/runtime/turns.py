@@ -80,9 +80,9 @@ class Turns:
     MOST_COSTLY_CALLING while they hardly compute, and beside them MOST_NEW of namespaces that had no event
     yet.
 
-    The events of one namespace may take all workers; one more works for the others, or several while the
-    process takes less than BUSY_CORES, but not for namespaces that had no event yet. An event that has worked
-    for TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
+    The events of one namespace may take all workers. One more works for the others, and up to `most_in_work`
+    for those that had an event before: mostly they wait for the API server. An event that has worked for
+    TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
     costly while enough others are pauses until one of them ends. Half as many may pause at once as there are
     workers, because they keep their memory.
 
@@ -97,7 +97,7 @@ class Turns:
     Args:
         workers: the most events of one namespace in work.
         waiting: the most events that wait.
-        most_in_work: the most events in work while the process takes less than BUSY_CORES, if those are more.
+        most_in_work: the most events in work, if those are more than `workers` and one more.
         clock: returns the time in seconds.
         cpu_clock: returns the CPU seconds of the calling thread.
         process_clock: returns those of the process.
@@ -114,7 +114,7 @@ class Turns:
     ) -> None:
         self._workers = workers
         self._places = waiting
-        self._most_at_calls = max(workers + 1, most_in_work)
+        self._most_in_work = max(workers + 1, most_in_work)
         self._clock = clock
         self.cpu_clock = cpu_clock
         self._use = RecentUse(HALF_LIFE_SECONDS)
@@ -264,10 +264,6 @@ class Turns:
         """Return how many events of costly namespaces may be in work."""
         return MOST_COSTLY if self._is_busy(now) else MOST_COSTLY_CALLING
 
-    def _most_in_work(self, now: float) -> int:
-        """Return how many events of all namespaces may be in work."""
-        return self._workers + 1 if self._is_busy(now) else self._most_at_calls
-
     def _is_busy(self, now: float) -> bool:
         """Whether the process took more than BUSY_CORES when that was last measured."""
         since, before = self._measured
@@ -326,7 +322,7 @@ class Turns:
     def _begin_next(self, besides: str | None = None) -> None:
         """Let events begin while a worker is free, but none of the namespace `besides`."""
         now = self._clock()
-        while sum(map(len, self._in_work.values())) < self._most_in_work(now):
+        while sum(map(len, self._in_work.values())) < self._most_in_work:
             may_begin = self._may_begin(now)
             ready = [name for name in self._waiting if name != besides and may_begin(name)]
             namespace = min(ready, key=partial(self._due, now=now), default=None)

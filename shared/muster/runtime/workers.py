@@ -15,7 +15,7 @@ class Workers:
     Args:
         workers: the most events of one namespace in work.
         waiting: the most events that wait.
-        most_in_work: the most events in work while the process hardly computes, if those are more.
+        most_in_work: the most events in work, if those are more than `workers` and one more.
         event_bytes: memory for the lists of all events in work.
 
     Attributes:
