@@ -187,9 +187,10 @@ class KubernetesApi:
 
 def _answer(status: int, payload: bytes) -> ApiResponse:
     try:
-        body = json.loads(payload)
+        text = payload.decode(errors="replace")  # managedFields may have bytes that are no UTF-8
+        body = json.loads(text)
     except ValueError:
-        return ApiResponse(status, "", "", payload.decode(errors="replace"))
+        return ApiResponse(status, "", "", text)
     if status >= 400 and isinstance(body, dict):
         return ApiResponse(status, body.get("reason", ""), body.get("message", ""), body)
     return ApiResponse(status, "", "", body)

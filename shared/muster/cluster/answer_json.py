@@ -56,16 +56,17 @@ def has_too_many_values(data: bytes) -> bool:
 def parsed(data: bytes) -> Any:
     """Return the parsed JSON of an answer; its text if it is no JSON.
 
-    Values below DEEPEST levels are null where there are more than pydantic reads (200): the API server stores
-    such managedFields of a user's object, and one would make the lists of all namespaces unreadable. Lone
-    surrogates, which UTF-8 cannot have, are "?".
+    Values below DEEPEST levels are null where there are more than pydantic reads (200), and bytes that are no
+    UTF-8 are "?": the API server stores both in managedFields of a user's object, and one would make the
+    lists of all namespaces unreadable. So are lone surrogates, which UTF-8 cannot have.
     """
     try:
         return from_json(data)
     except ValueError:
         pass
+    text = data.decode(errors="surrogateescape").encode(errors="replace")
     try:
-        value = json.loads(_without_deep_values(data))
+        value = json.loads(_without_deep_values(text))
     except ValueError:
         return data.decode(errors="replace")
     return from_json(json.dumps(value, ensure_ascii=False).encode(errors="replace"))

@@ -14,8 +14,8 @@ from muster.objects.text import has_more_values, separators
 
 LONGEST_LINE = 4 * 1024 * 1024
 """The most bytes of a line of a watch; etcd stores objects of 1.5 MiB."""
-MOST_LINE_VALUES = 800_000
-"""The most values of such a line: 1.5 MiB have fewer."""
+MOST_LINE_VALUES = 2_000_000
+"""The most values of such a line, as of any answer: 1.5 MiB of etcd may be 750,000 `{},`, counted twice."""
 MEMORY = 64 * 1024 * 1024
 """The bytes of memory that the lines in work of all watches share; a line that needs more has all of it."""
 LIGHT = 256 * 1024

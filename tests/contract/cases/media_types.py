@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.contract.bodies import core, jobs
+import json
+
+from tests.contract.bodies import core, job, jobs
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -39,6 +41,21 @@ def created_from_protobuf(api: Conversation, ns: str) -> None:
     query = {"fieldManager": "kubectl-create", "fieldValidation": "Strict"}
     answer = api.request("POST", core(ns, "configmaps"), body, PROTOBUF, query)
     assert (answer.status, answer.body["data"]) == (201, {"a": "b"})
+
+
+@case(releases=BOTH)
+def bytes_that_are_no_utf_8(api: Conversation, ns: str) -> None:
+    """The managedFields of a Job may have some: Muster reads the list all the same (`answer_json.parsed`)."""
+    entry = {"manager": "a", "operation": "Update", "apiVersion": "batch/v1", "fieldsType": "FieldsV1"}
+    entry["fieldsV1"] = "<fields>"
+    odd = job("odd")
+    odd["metadata"]["managedFields"] = [entry]
+    body = json.dumps(odd).encode().replace(b'"<fields>"', b'{"f:metadata": {"f:labels": {"f:\xff": {}}}}')
+    assert api.request("POST", jobs(ns), body).status == 201
+    (stored,) = api.must("GET", jobs(ns))["items"]
+    assert "f:\N{REPLACEMENT CHARACTER}" in json.dumps(
+        stored["metadata"]["managedFields"], ensure_ascii=False
+    )
 
 
 @case(releases=BOTH)

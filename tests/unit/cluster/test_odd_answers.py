@@ -44,6 +44,17 @@ def test_lone_surrogates_are_question_marks() -> None:
     assert parsed(rb'{"a\udfff": ["\ud800b", "\ud83d\ude00"]}') == {"a?": ["?b", "\U0001f600"]}
 
 
+@pytest.mark.parametrize("deep", ["", "[" * 300 + "]" * 300 + ","], ids=["flat", "deep"])
+def test_bytes_that_are_no_utf_8_are_question_marks(deep: str) -> None:
+    """A tenant's managedFields, as kube-apiserver stores them; the rest of the list is read."""
+    hostile = (
+        b'{"metadata": {"name": "a", "managedFields": [%s{"f:\xff\xc3": "\xe2\x82\xac"}]}}' % deep.encode()
+    )
+    answer = parsed(b'{"items": [%s, {"metadata": {"name": "b"}}]}' % hostile)
+    assert [item["metadata"]["name"] for item in answer["items"]] == ["a", "b"]
+    assert answer["items"][0]["metadata"]["managedFields"][-1] == {"f:??": "\N{EURO SIGN}"}
+
+
 def test_an_answer_of_many_values_is_not_parsed() -> None:
     """They would take 80 bytes each, and an answer may have 64 MiB."""
     dense = b'{"metadata": {"name": "a"}, "b": [' + b"[]," * (MOST_VALUES // 2) + b"[]]}"

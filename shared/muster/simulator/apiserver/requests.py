@@ -273,12 +273,14 @@ class RequestTarget:
 
 
 def from_json(text: bytes) -> Any:
-    """Return the value of JSON, with U+FFFD for each lone surrogate, as Go's encoding/json reads it.
+    """Return the value of JSON, with U+FFFD for lone surrogates and bytes that are no UTF-8, as in Go.
+
+    kube-apiserver keeps such bytes in managedFields, where this reads U+FFFD.
 
     Raises:
         ValueError: it is no JSON.
     """
-    value = json.loads(text)
+    value = json.loads(text.decode(errors="replace"))
     if not _ESCAPED_SURROGATE.search(text):
         return value
     return json.loads(_SURROGATE.sub("\ufffd", json.dumps(value, ensure_ascii=False)))

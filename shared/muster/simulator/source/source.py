@@ -14,7 +14,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any, Protocol
 
-from muster.cluster.errors import ClusterError, Expired
+from muster.cluster.errors import AnswerTooLarge, ClusterError, Expired
 from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
 from muster.simulator.source.events import ChangeType, Object, to_event
@@ -199,11 +199,9 @@ class _Stream:
             except ClusterError as error:
                 plural = self.kind.resource.plural
                 self._source.interrupted[plural] += 1
-                if isinstance(error, Expired):
-                    _log.warning("the watch of %s fell behind: changes are lost", plural)
+                _log.warning("watch of %s: %s", plural, error)
+                if isinstance(error, Expired | AnswerTooLarge):  # which would come again: changes are lost
                     self._read_version()
-                else:
-                    _log.warning("watch of %s: %s", plural, error)
             if monotonic() - started < RETRY_SECONDS:
                 self._stopping.wait(RETRY_SECONDS)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.errors import Expired, Unavailable
+from muster.cluster.errors import AnswerTooLarge, ClusterError, Expired, Unavailable
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
 from muster.simulator.source import Mode, Source, SourceSpec, WatchedKind, start_all
 from muster.simulator.source import source as source_module
@@ -162,11 +162,12 @@ def test_a_server_that_is_away_costs_nothing_but_time(started: Start) -> None:
     assert [version for _, _, version in cluster.watches] == ["10", "11"]
 
 
-def test_an_expired_watch_loses_the_changes_in_between(started: Start) -> None:
-    """410: a new list says where to go on, and its objects are not sent."""
+@pytest.mark.parametrize("error", [Expired("too old", status=410), AnswerTooLarge("a line of 5 MiB")])
+def test_a_watch_that_cannot_go_on_loses_the_changes_in_between(started: Start, error: ClusterError) -> None:
+    """A new list says where to go on, and its objects are not sent: a line too large would come again."""
     cluster = _Cluster(versions=["10", "90"])
     _, broker = started(cluster)
-    cluster.changes.put(Expired("too old", status=410))
+    cluster.changes.put(error)
     cluster.changes.put(("ADDED", _job("after", "91")))
     assert broker.next() == ("add", "after")
     assert [version for _, _, version in cluster.watches] == ["10", "90"]
