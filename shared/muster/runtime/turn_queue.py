@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from threading import Event, get_ident
 from typing import TYPE_CHECKING
@@ -67,6 +67,11 @@ class Turn:
         return self._turns.pause(self, seconds)
 
 
+def any_turn(_turn: Turn) -> bool:
+    """Whether a turn may begin: yes."""
+    return True
+
+
 class TurnQueue:
     """The turns of a namespace that wait, those about one object in the order in which they came.
 
@@ -85,10 +90,13 @@ class TurnQueue:
         last.sort(key=itemgetter(0, 1), reverse=True)
         return next((turn for _, _, turn in last if not turn.paused), None)
 
-    def oldest(self) -> float:
-        """Return since when the turn waits that came first; inf if all are covered."""
-        ready = (turn.since for turns in self._turns.values() for turn in turns if turn.covered_by is None)
-        return min(ready, default=math.inf)
+    def oldest(self, may_begin: Callable[[Turn], bool] = any_turn) -> float:
+        """Return since when the turn waits that came first of those that may begin; inf if none may."""
+        return min((turn.since for turn in self._ready(may_begin)), default=math.inf)
+
+    def _ready(self, may_begin: Callable[[Turn], bool]) -> Iterator[Turn]:
+        turns = (turn for turns in self._turns.values() for turn in turns)
+        return (turn for turn in turns if turn.covered_by is None and may_begin(turn))
 
     def add(self, turn: Turn) -> None:
         """Add a turn."""
@@ -100,13 +108,13 @@ class TurnQueue:
         turns.appendleft(turn)
         self._turns = {turn.name: turns, **self._turns}
 
-    def pop(self) -> Turn:
-        """Remove and return the next turn that is not covered; one that begins covers those like it.
+    def pop(self, may_begin: Callable[[Turn], bool] = any_turn) -> Turn:
+        """Remove and return the next turn that may begin, and is not covered; it covers those like it.
 
         Raises:
-            StopIteration: all are covered.
+            StopIteration: none may.
         """
-        turn = next(turn for turns in self._turns.values() for turn in turns if turn.covered_by is None)
+        turn = next(self._ready(may_begin))
         self.remove(turn)
         if turn.name in self._turns:
             self._turns[turn.name] = self._turns.pop(turn.name)  # behind the other objects

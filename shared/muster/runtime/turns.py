@@ -6,11 +6,11 @@ import math
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from threading import Lock
 
 from muster.runtime.recent_use import RecentUse
-from muster.runtime.turn_queue import Turn, TurnQueue
+from muster.runtime.turn_queue import Turn, TurnQueue, any_turn
+from muster.runtime.usual_objects import UsualObjects
 
 
 class NamespaceBusyError(Exception):
@@ -78,7 +78,7 @@ class Turns:
     if events of other namespaces waited meanwhile. Of namespaces whose events took much CPU beyond the usual
     lately, by their number or the size of their objects, MOST_COSTLY are in work at once, or
     MOST_COSTLY_CALLING while they hardly compute, and beside them MOST_NEW of namespaces that had no event
-    yet.
+    yet. Events about objects of such a namespace whose last event took usual CPU are not among these.
 
     The events of one namespace may take all workers. One more works for the others, and up to `most_in_work`
     for those that had an event before: mostly they wait for the API server. An event that has worked for
@@ -120,6 +120,7 @@ class Turns:
         self._use = RecentUse(HALF_LIFE_SECONDS)
         self._cpu_beyond_usual = RecentUse(CPU_HALF_LIFE_SECONDS)
         self._cpu_while_others_waited = RecentUse(CPU_HALF_LIFE_SECONDS)
+        self._usual_objects = UsualObjects()
         self._process_clock = process_clock
         self._measured = (clock(), process_clock())
         self._was_busy = False
@@ -200,6 +201,8 @@ class Turns:
     def end(self, turn: Turn) -> None:
         """Let the next event begin; the turn may have been lost in a pause."""
         with self._lock:
+            usual = turn.cpu <= USUAL_CPU_SECONDS
+            self._usual_objects.ended(turn.namespace, turn.name, usual=usual)
             if turn.begun.is_set():
                 self._stop(turn)
             self._share_outcome(turn)
@@ -242,7 +245,7 @@ class Turns:
 
         That is one with no event in work, or two less than this one, once this event has worked for a while.
         """
-        if self._is_costly(turn.namespace, now) and self._costly_in_work(now) > self._most_costly(now):
+        if self._is_costly_turn(turn, now) and self._costly_in_work(now) > self._most_costly(now):
             return True
         if now - turn.since < TURN_SECONDS:
             return False
@@ -257,8 +260,16 @@ class Turns:
     def _is_costly(self, namespace: str, now: float) -> bool:
         return self._cpu_beyond_usual.of(namespace, now) > COSTLY_SECONDS
 
+    def _is_usual(self, turn: Turn) -> bool:
+        """Whether an event, and the one before about the same object, took usual CPU."""
+        return turn.cpu <= USUAL_CPU_SECONDS and (turn.namespace, turn.name) in self._usual_objects
+
+    def _is_costly_turn(self, turn: Turn, now: float) -> bool:
+        """Whether an event is one of a costly namespace, and not a usual one."""
+        return not self._is_usual(turn) and self._is_costly(turn.namespace, now)
+
     def _costly_in_work(self, now: float) -> int:
-        return sum(len(turns) for name, turns in self._in_work.items() if self._is_costly(name, now))
+        return sum(self._is_costly_turn(turn, now) for turns in self._in_work.values() for turn in turns)
 
     def _most_costly(self, now: float) -> int:
         """Return how many events of costly namespaces may be in work."""
@@ -277,8 +288,8 @@ class Turns:
         """Whether no event of a namespace has ended yet."""
         return namespace not in self._use
 
-    def _may_begin(self, now: float) -> Callable[[str], bool]:
-        """Return whether one more event of a namespace may be in work, if a worker is free."""
+    def _may_begin(self, now: float) -> Callable[[str], Callable[[Turn], bool] | None]:
+        """Return which events of a namespace may begin if a worker is free; None if none may."""
         in_work = sum(map(len, self._in_work.values()))
         costly = self._costly_in_work(now)
         new = sum(
@@ -287,14 +298,15 @@ class Turns:
             if self._is_new(name) and not self._is_costly(name, now)
         )
 
-        def may_begin(namespace: str) -> bool:
+        def may_begin(namespace: str) -> Callable[[Turn], bool] | None:
+            is_new = self._is_new(namespace)
             if self._events_in_work(namespace) >= self._workers:
-                return False
-            if in_work > self._workers and self._is_new(namespace):
-                return False  # it may be costly: forty that read pages of megabytes at once hold up probes
+                return None
+            if in_work > self._workers and is_new:
+                return None  # it may be costly: forty that read pages of megabytes at once hold up probes
             if self._is_costly(namespace, now):
-                return costly < self._most_costly(now)
-            return not costly or new < MOST_NEW or not self._is_new(namespace)
+                return any_turn if costly < self._most_costly(now) else self._is_usual
+            return None if costly and new >= MOST_NEW and is_new else any_turn
 
         return may_begin
 
@@ -324,19 +336,20 @@ class Turns:
         now = self._clock()
         while sum(map(len, self._in_work.values())) < self._most_in_work:
             may_begin = self._may_begin(now)
-            ready = [name for name in self._waiting if name != besides and may_begin(name)]
-            namespace = min(ready, key=partial(self._due, now=now), default=None)
-            if namespace is None or self._due(namespace, now) == math.inf:
+            chosen = {name: may for name in self._waiting if name != besides and (may := may_begin(name))}
+            due = {name: self._due(name, now, may) for name, may in chosen.items()}
+            namespace = min(due, key=due.__getitem__, default=None)
+            if namespace is None or due[namespace] == math.inf:
                 break
-            turn = self._waiting[namespace].pop()
+            turn = self._waiting[namespace].pop(chosen[namespace])
             self._drop_if_empty(namespace)
             self._in_work.setdefault(namespace, set()).add(turn)
             turn.since = now
             turn.begun.set()
 
-    def _due(self, namespace: str, now: float) -> float:
-        """Return when it is the turn of a waiting namespace, the least first; inf if all are covered."""
-        return self._waiting[namespace].oldest() + self._delay(namespace, now)
+    def _due(self, namespace: str, now: float, may_begin: Callable[[Turn], bool] = any_turn) -> float:
+        """Return when it is the turn of a waiting namespace, the least first; inf if no event may begin."""
+        return self._waiting[namespace].oldest(may_begin) + self._delay(namespace, now)
 
     def _delay(self, namespace: str, now: float) -> float:
         """Return for how many seconds events of a namespace wait longer, because of its recent use."""
