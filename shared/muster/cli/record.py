@@ -267,7 +267,7 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
         raise BadInput(f"{path}: has no ApiServerSource")
     for spec in specs:
         for kind in spec.kinds:
-            if (kind.resource.group, kind.resource.plural) == ("", "secrets"):
+            if kind.is_of("", "secrets"):
                 raise BadInput(f"{path}: ApiServerSource {spec.name}: Secrets are never recorded")
     return specs
 

@@ -56,9 +56,9 @@ def has_too_many_values(data: bytes) -> bool:
 def parsed(data: bytes) -> Any:
     """Return the parsed JSON of an answer; its text if it is no JSON.
 
-    Values below DEEPEST levels are null where there are more than pydantic reads (200), and bytes that are no
-    UTF-8 are "?": the API server stores both in managedFields of a user's object, and one would make the
-    lists of all namespaces unreadable. So are lone surrogates, which UTF-8 cannot have.
+    Values below DEEPEST levels are null where there are more than pydantic reads (200). Bytes that are no
+    UTF-8, and lone surrogates, are "?". The API server stores all of them in managedFields of a user's
+    object, and one would make the lists of all namespaces unreadable.
     """
     try:
         return from_json(data)

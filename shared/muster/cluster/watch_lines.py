@@ -8,14 +8,12 @@ from collections.abc import Iterator
 import urllib3
 
 from muster.cluster import errors
-from muster.cluster.answer_json import parsed
+from muster.cluster.answer_json import MOST_VALUES, parsed
 from muster.cluster.interface import Object
 from muster.objects.text import has_more_values, separators
 
 LONGEST_LINE = 4 * 1024 * 1024
 """The most bytes of a line of a watch; etcd stores objects of 1.5 MiB."""
-MOST_LINE_VALUES = 2_000_000
-"""The most values of such a line, as of any answer: 1.5 MiB of etcd may be 750,000 `{},`, counted twice."""
 MEMORY = 64 * 1024 * 1024
 """The bytes of memory that the lines in work of all watches share; a line that needs more has all of it."""
 LIGHT = 256 * 1024
@@ -86,7 +84,7 @@ def changes_of(path: str, response: urllib3.BaseHTTPResponse) -> Iterator[tuple[
     An object has its share of the memory until the next one is asked for.
 
     Raises:
-        AnswerTooLarge: a line has more than LONGEST_LINE bytes, or more than MOST_LINE_VALUES values.
+        AnswerTooLarge: a line has more than LONGEST_LINE bytes, or more than MOST_VALUES values.
         Unavailable: a line has another shape.
         ClusterError: a line is an error.
     """
@@ -129,11 +127,11 @@ def _change(path: str, line: bytes) -> tuple[str, Object]:
     """Return the type and the object of a line of a watch; that of an ERROR is a Status.
 
     Raises:
-        AnswerTooLarge: the line has more than MOST_LINE_VALUES values.
+        AnswerTooLarge: the line has more than MOST_VALUES values.
         Unavailable: the line has another shape.
     """
-    if has_more_values(line, MOST_LINE_VALUES):
-        raise errors.AnswerTooLarge(f"{path}: a line has more than {MOST_LINE_VALUES} values")
+    if has_more_values(line, MOST_VALUES):
+        raise errors.AnswerTooLarge(f"{path}: a line has more than {MOST_VALUES} values")
     change = parsed(line)
     if isinstance(change, dict) and isinstance(obj := change.get("object"), dict):
         kind = str(change.get("type"))

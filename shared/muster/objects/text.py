@@ -10,7 +10,6 @@ from typing import Any
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line separators, marks that reverse the direction of a text, and half characters."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _PIECE = 64 * 1024
 """The characters that are escaped at once: each escaped one takes about a hundred bytes until the end."""
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)', re.DOTALL)
@@ -46,11 +45,6 @@ def _escaped(text: str) -> str:
 def cut_to(text: str, limit: int) -> str:
     """Return a text; one of more than `limit` characters is cut there and followed by three dots."""
     return text if len(text) <= limit else f"{text[:limit]}..."
-
-
-def well_formed(text: str) -> str:
-    """Return a text with U+FFFD for each lone surrogate, as Go's encoding/json reads them."""
-    return _SURROGATE.sub("\ufffd", text)
 
 
 def json_bytes(value: Any) -> bytes:

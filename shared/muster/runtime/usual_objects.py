@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-MOST_NAMESPACES, MOST_OBJECTS = 1000, 1000
-"""What is kept: forged events may name any number of namespaces and objects."""
+from muster.runtime.recent_use import MOST_NAMESPACES
+
+MOST_OBJECTS = 1000
+"""The objects of a namespace that are kept: forged events may name any number."""
 
 
 class UsualObjects:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import errors, watch_lines
+from muster.cluster import answer_json, errors, watch_lines
 from muster.cluster.client import Client
 from muster.objects.resources import PODS
 from tests.unit.cluster.scripted import ScriptedResponse, serving, status
@@ -136,7 +136,7 @@ class TestWatch:
 
     def test_a_line_of_too_many_values_is_not_parsed(self) -> None:
         """In eight watches at once they would take gigabytes."""
-        line = b'{"type": "ADDED", "object": {"spec": [' + b"1," * watch_lines.MOST_LINE_VALUES + b"1]}}\n"
+        line = b'{"type": "ADDED", "object": {"spec": [' + b"1," * answer_json.MOST_VALUES + b"1]}}\n"
         with serving(ScriptedResponse(chunks=(line,))) as server, pytest.raises(errors.AnswerTooLarge):
             next(Client.for_server(server.url).watch(PODS))
 

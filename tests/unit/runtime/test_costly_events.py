@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from muster.runtime.list_memory import NoRoomForObjects, TooManyObjects
+from muster.runtime.recent_use import MOST_NAMESPACES
 from muster.runtime.turn_queue import Turn
 from muster.runtime.turns import MOST_COSTLY, MOST_COSTLY_CALLING, MOST_NEW, USUAL_CPU_SECONDS, Turns
-from muster.runtime.usual_objects import MOST_NAMESPACES, MOST_OBJECTS, UsualObjects
+from muster.runtime.usual_objects import MOST_OBJECTS, UsualObjects
 from tests.unit.runtime.fakes import BODY, FakeCluster, a_handler, an_event
 from tests.unit.runtime.simulated_turns import Simulation, namespaces
 
@@ -153,31 +154,31 @@ def test_an_event_goes_on_after_a_pause_in_which_no_other_began() -> None:
         assert quiet.pause(0)
 
 
-def _costly_namespace_of(turns: Turns, *usual: str) -> None:
-    """Let `dense` have usual events about some objects, a costly one, and another of these in work."""
+def _with_a_costly_namespace(*usual: str) -> Turns:
+    """Return turns in which `dense` had usual events about some objects, and a costly one is in work."""
+    now = 0.0
+    turns = Turns(4, 8, clock=lambda: now, process_clock=lambda: now)  # the process computes all the time
     for name in usual:
         with turns.turn("dense", 0, name):
             pass
     large = turns.join("dense", "Job/large")
     large.cpu = 1.0
+    now += 1.0
     turns.end(large)
     assert turns.join("dense", "Job/large").begun.is_set()
+    return turns
 
 
 def test_usual_objects_of_a_costly_namespace_do_not_wait_for_its_large_ones() -> None:
     """A gang of 500 pods had all Jobs of its namespace wait behind those of ten hostile ones."""
-    turns = Turns(4, 8, clock=lambda: 0.0, process_clock=lambda: 0.0)
-    turns._was_busy, turns._measured = True, (0.0, 0.0)
-    _costly_namespace_of(turns, "Job/small")
+    turns = _with_a_costly_namespace("Job/small")
     assert turns.join("dense", "Job/small").begun.is_set()
     assert not turns.join("dense", "Job/unknown").begun.is_set()
 
 
 def test_a_usual_object_that_became_large_has_all_of_its_namespace_distrusted() -> None:
     """A tenant may make hundreds of them large at once."""
-    turns = Turns(4, 8, clock=lambda: 0.0, process_clock=lambda: 0.0)
-    turns._was_busy, turns._measured = True, (0.0, 0.0)
-    _costly_namespace_of(turns, "Job/small", "Job/large")
+    turns = _with_a_costly_namespace("Job/small", "Job/large")
     assert not turns.join("dense", "Job/small").begun.is_set()
 
 

@@ -190,8 +190,8 @@ class CheckpointWriter:
     def _watched(self, steps: _Steps) -> Iterator[Object]:
         for spec in self._specs:
             for kind in spec.kinds:
-                if _is_of(kind, CONFIGMAPS):  # only those with policies and copies of runtimes are written
-                    continue
+                if kind.is_of(CONFIGMAPS.group, CONFIGMAPS.plural):
+                    continue  # only those with policies and copies of runtimes are written
                 steps.begin(kind.resource.kind)
                 for body in self._of_kind(kind, namespaces_of(spec, self._client), steps):
                     steps.next()
@@ -245,11 +245,6 @@ class CheckpointWriter:
         body = self._client.get(resource, name, namespace)
         if body is not None:
             yield body
-
-
-def _is_of(kind: WatchedKind, resource: Resource) -> bool:
-    """Whether a source watches a resource, however it spells the kind."""
-    return (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
 
 
 def _with_scope(resource: Resource) -> Resource:

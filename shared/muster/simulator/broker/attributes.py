@@ -12,12 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from muster.objects.text import well_formed
-
 VERSIONS = frozenset({"1.0", "0.3"})
 
 _NAME = re.compile(r"[A-Za-z0-9]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _BROKEN_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
@@ -28,6 +27,11 @@ _INT32 = 2**31
 
 class NotAnEventError(ValueError):
     """The message is not a valid CloudEvent."""
+
+
+def well_formed(text: str) -> str:
+    """Return a text with U+FFFD for each lone surrogate, as Go's encoding/json reads them."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def extension_name(name: str) -> str:

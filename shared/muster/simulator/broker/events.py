@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from muster.objects.text import json_bytes, well_formed
+from muster.objects.text import json_bytes
 from muster.simulator.broker import structured
 from muster.simulator.broker.attributes import (
     VERSIONS,
@@ -24,6 +24,7 @@ from muster.simulator.broker.attributes import (
     media_type,
     parsed,
     problem,
+    well_formed,
 )
 
 STRUCTURED = "application/cloudevents+json"

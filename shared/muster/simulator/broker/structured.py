@@ -10,12 +10,12 @@ import binascii
 from typing import Any
 
 from muster.objects.json_members import Member, members_of
-from muster.objects.text import well_formed
 from muster.simulator.broker.attributes import (
     NotAnEventError,
     extension_name,
     media_type,
     text_of,
+    well_formed,
 )
 
 OWN_NAMES = frozenset(

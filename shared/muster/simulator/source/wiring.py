@@ -28,6 +28,10 @@ class WatchedKind:
     resource: Resource
     selector: str = ""
 
+    def is_of(self, group: str, plural: str) -> bool:
+        """Whether this is the kind of a resource, however the source spells its name."""
+        return (self.resource.group, self.resource.plural) == (group, plural)
+
 
 @dataclass(frozen=True)
 class SourceSpec:
