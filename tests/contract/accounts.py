@@ -354,5 +354,6 @@ def odd_dead_letters() -> list[Object]:
         *({**letter, "metadata": {**metadata, **fields}} for fields in more),
         {**letter, "data": {"other": "x"}},
         {**letter, "data": {"event.json": "x" * 131_073}},
+        {**letter, "data": dict.fromkeys(("about", "event.json"), "x" * 65_537)},
         {**letter, "binaryData": {"about": "eA=="}},
     ]

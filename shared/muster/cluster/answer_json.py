@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -60,11 +60,11 @@ def parsed(data: bytes) -> Any:
     UTF-8, and lone surrogates, are "?". The API server stores all of them in managedFields of a user's
     object, and one would make the lists of all namespaces unreadable.
     """
-    try:
+    with suppress(ValueError):
         return from_json(data)
-    except ValueError:
-        pass
     text = data.decode(errors="surrogateescape").encode(errors="replace")
+    with suppress(ValueError):
+        return from_json(text)
     try:
         value = json.loads(_without_deep_values(text))
     except ValueError:
