@@ -83,8 +83,8 @@ class Turns:
     The events of one namespace may take all workers. One more works for the others, and up to `most_in_work`
     for those that had an event before: mostly they wait for the API server. An event that has worked for
     TURN_SECONDS pauses for namespaces that have less in work and used less, and one that turns out to be
-    costly while enough others are pauses until one of them ends. Half as many may pause at once as there are
-    workers, because they keep their memory.
+    costly while enough others are pauses until one of them ends. As many may pause at once as may be in work:
+    the objects of each namespace may become large at the same moment, and then all in work turn out to be.
 
     An event only says which object to look at, so those that can be answered by one run, and wait when it
     begins, share its outcome. If it has none to share, the next of them begins.
@@ -226,7 +226,7 @@ class Turns:
             self._count_cpu(turn, now)
             if not turn.begun.is_set():
                 return False  # another thread of the event lost it
-            if self._paused >= max(1, self._workers // 2) or not self._should_pause(turn, now):
+            if self._paused >= self._most_in_work or not self._should_pause(turn, now):
                 return True
             self._paused += 1
             self._stop(turn)

@@ -13,6 +13,7 @@ from muster.runtime.turn_queue import Turn
 from muster.runtime.turns import MOST_COSTLY, MOST_COSTLY_CALLING, MOST_NEW, USUAL_CPU_SECONDS, Turns
 from muster.runtime.usual_objects import MOST_OBJECTS, UsualObjects
 from tests.unit.runtime.fakes import BODY, FakeCluster, a_handler, an_event
+from tests.unit.runtime.servers import wait_until
 from tests.unit.runtime.simulated_turns import Simulation, namespaces
 
 
@@ -125,6 +126,28 @@ def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
     for turn in costly:
         turn.cpu = 2.0
     assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
+
+
+def test_all_events_in_work_may_turn_out_to_be_costly() -> None:
+    """Tenants may make all their objects large at the same moment; one of 36 goes on beside other events."""
+    now = 0.0
+    turns = Turns(12, 115, 37, clock=lambda: now, process_clock=lambda: now)
+    for number in range(10):
+        with turns.turn(f"dense-{number}", 0):
+            pass
+    works = [turns.join(f"dense-{number % 10}") for number in range(36)]
+    assert all(turn.begun.is_set() for turn in works)
+    now += 1.0
+    for turn in works:
+        turn.cpu = 0.2
+    with ThreadPoolExecutor(len(works)) as threads:
+        pauses = [threads.submit(turn.pause, 5) for turn in works]
+        assert wait_until(lambda: turns._paused == len(works) - MOST_COSTLY, 5)
+        assert turns.join("quiet").begun.is_set()
+        assert sum(turn.begun.is_set() for turn in works) == MOST_COSTLY
+        for turn in works:
+            turn.begun.set()
+    assert all(pause.result() for pause in pauses)
 
 
 @pytest.mark.parametrize(
