@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.kustomize import CLUSTER, load
 from muster.objects.resources import Resource
 from tests.cluster import controllers, manifests
@@ -35,7 +36,7 @@ class ControlPlane:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
-        self.client = Client.from_kubeconfig(str(self.cluster.kubeconfig))
+        self.client = client_of(str(self.cluster.kubeconfig))
 
     def must(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"

@@ -11,6 +11,7 @@ import pytest
 from functions.mark_runtime.function.step import STEP
 from muster.cluster import execute
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject
 from muster.policy.model import Plan
@@ -36,7 +37,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
             yield KubernetesApi(embedded.url), Client.for_server(embedded.url)
         return
     made: RealCluster = request.getfixturevalue("bare_137")
-    yield made.api, Client.from_kubeconfig(str(made.kubeconfig))
+    yield made.api, client_of(str(made.kubeconfig))
     made.api.must("DELETE", f"{RUNTIMES}/{NAME}")
 
 

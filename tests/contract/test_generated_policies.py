@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.objects.resources import NAMESPACES, PRIORITY_CLASSES, by_kind
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from muster.simulator.direct import Direct
@@ -59,7 +60,7 @@ def embedded() -> Iterator[DryRunServer]:
 def real() -> Iterator[DryRunServer]:
     """The real one, alone with etcd."""
     with cluster.running(cluster.ClusterOptions(WITH_OPTIONAL_GATES.release, controllers=())) as made:
-        yield DryRunServer(Client.from_kubeconfig(str(made.kubeconfig)))
+        yield DryRunServer(client_of(str(made.kubeconfig)))
 
 
 @NOT_SLOW

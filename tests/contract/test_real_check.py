@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.files import EVENTING
 from muster.kustomize import load
 from muster.operator.check import Finding, Level, check_cluster, check_installation
@@ -29,7 +30,7 @@ POLICIES = [*load(EVENTING / "admission"), *load(EVENTING / "security" / "accoun
 def client(real_server: RealCluster) -> Iterator[Client]:
     """A server with roles and policies of eventing/."""
     manifests.apply(real_server.api, [HOME, *RBAC, *POLICIES])
-    yield Client.from_kubeconfig(str(real_server.kubeconfig))
+    yield client_of(str(real_server.kubeconfig))
     for policy in POLICIES:
         real_server.api.must("DELETE", manifests.path(policy))
 
@@ -52,7 +53,7 @@ def test_the_job_controller_of_1_36_has_to_leave_jobs_alone() -> None:
     gates = (*DEFAULT_GATES["1.36"], "WorkloadWithJob")
     options = cluster.ClusterOptions(Release("1.36", gates=gates), controllers=(), types=())
     with cluster.running(options) as made:
-        findings = check_cluster(Client.from_kubeconfig(str(made.kubeconfig)), "default")
+        findings = check_cluster(client_of(str(made.kubeconfig)), "default")
         (finding_of_gate,) = [finding for finding in findings if finding.about == "gate WorkloadWithJob"]
     assert finding_of_gate.level == Level.FAIL
     assert "switch it off on kube-apiserver and kube-controller-manager" in finding_of_gate.message

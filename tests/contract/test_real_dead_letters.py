@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 from muster.cli import main
 from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone, Forbidden
+from muster.cluster.kubeconfig import client_of
 from muster.events.dead_letters import SELECTOR
 from muster.files import EVENTING
 from muster.kustomize import load
@@ -56,7 +57,7 @@ def _account(bare_137: RealCluster) -> Client:
     role = [obj for obj in objects if obj["metadata"]["name"] in {"dead-letter", "muster-dead-letter"}]
     rights = {"ServiceAccount", "Role", "RoleBinding"}
     manifests.apply(bare_137.api, [_namespace(HOME), *(obj for obj in role if obj["kind"] in rights)])
-    return Client.from_kubeconfig(str(bare_137.service_account_kubeconfig(HOME, "dead-letter")))
+    return client_of(str(bare_137.service_account_kubeconfig(HOME, "dead-letter")))
 
 
 @pytest.fixture(name="broker", scope="module")
@@ -76,7 +77,7 @@ def _broker(bare_137: RealCluster) -> Iterator[None]:
     }
     (broker,) = (manifest for manifest in load(EVENTING / "base") if manifest["kind"] == "Broker")
     manifests.apply(bare_137.api, [_namespace(HOME), _namespace("knative-eventing"), service, definition])
-    _wait_until_served(Client.from_kubeconfig(str(bare_137.kubeconfig)))
+    _wait_until_served(client_of(str(bare_137.kubeconfig)))
     manifests.apply(bare_137.api, [broker])
     stored = bare_137.api.must("GET", manifests.path(broker))
     status = stored | {"status": {"address": {"url": INGRESS}}}
@@ -129,7 +130,7 @@ def test_a_broker_without_a_pod_takes_nothing_so_all_are_kept(bare_137: RealClus
     result = redrive(bare_137)
     assert result.exit_code == 1, result.output
     assert f"{INGRESS} answered 503" in result.output
-    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == kept
+    assert _names(client_of(str(bare_137.kubeconfig))) == kept
 
 
 def test_accepted_dead_letters_are_deleted(bare_137: RealCluster, kept: list[str]) -> None:
@@ -138,7 +139,7 @@ def test_accepted_dead_letters_are_deleted(bare_137: RealCluster, kept: list[str
         result = redrive(bare_137, "--to", ingress.url)
     assert result.exit_code == 0, result.output
     assert len(result.stdout.splitlines()) == len(kept)
-    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []
+    assert _names(client_of(str(bare_137.kubeconfig))) == []
 
 
 @pytest.mark.usefixtures("broker", "endpoint")
@@ -148,7 +149,7 @@ def test_the_api_server_passes_them_on_to_a_pod_of_the_broker(bare_137: RealClus
         result = redrive(bare_137)
     assert result.exit_code == 0, result.output
     assert asked == ["/muster-system/muster"] * len(kept)
-    assert _names(Client.from_kubeconfig(str(bare_137.kubeconfig))) == []
+    assert _names(client_of(str(bare_137.kubeconfig))) == []
 
 
 @pytest.fixture(name="endpoint")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.files import EVENTING
 from muster.kustomize import load, of_kind
 from muster.simulator.source import Source, SourceSpec
@@ -83,7 +83,7 @@ def test_both_sources_send_the_same_events(bare_137: RealCluster, recorder: _Rec
     ]
     listener = _listener(bare_137)
     adapters = [bare_137.add_adapter(manifest, listener, f"{recorder.url}/adapter") for manifest in manifests]
-    client = Client.from_kubeconfig(str(listener))
+    client = client_of(str(listener))
     sources = [
         Source(
             SourceSpec.from_manifest(manifest),

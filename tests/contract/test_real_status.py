@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, JOBSETS, NAMESPACES, POD_GROUPS, PODS, TRAINJOBS, Resource
@@ -66,7 +67,7 @@ def _tell(client: Client, resource: Resource, name: str, condition: dict[str, st
 
 def test_every_kind_of_owner_group_and_pod(real_server: RealCluster) -> None:
     """With the time and message of the condition; healthy objects are not listed."""
-    client = Client.from_kubeconfig(str(real_server.kubeconfig))
+    client = client_of(str(real_server.kubeconfig))
     cluster = Versioned(client)
     client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}}, manager="tests")
     for resource, prefix, spec in OWNERS:

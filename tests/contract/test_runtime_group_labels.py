@@ -10,6 +10,7 @@ import pytest
 from functions.mark_runtime.function.step import STEP
 from muster.cluster import errors, execute
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.patches import PatchType
@@ -35,7 +36,7 @@ def client(request: pytest.FixtureRequest) -> Iterator[Client]:
             yield Client.for_server(server.url)
         return
     made: cluster.RealCluster = request.getfixturevalue("bare_137")
-    real = Client.from_kubeconfig(str(made.kubeconfig))
+    real = client_of(str(made.kubeconfig))
     yield real
     real.delete(CLUSTER_TRAINING_RUNTIMES, NAME)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.operator.check import Level, check_cluster
 from tests.cluster import kubectl, manifests
 from tests.cluster.cluster import ClusterOptions, RealCluster
@@ -70,7 +70,7 @@ def _nothing_is_listed_deleted_or_scheduled(later: Later) -> None:
     groups = later.path_of_groups(AFTER)
     assert until(lambda: "v1alpha2" in later.api.request("GET", groups).message, 60)
     assert later.api.request("DELETE", f"{groups}/{min(later.names)}").status == 500
-    client = Client.from_kubeconfig(str(later.kubeconfig))
+    client = client_of(str(later.kubeconfig))
     (stored_groups,) = [
         finding for finding in check_cluster(client, "default") if finding.about == "stored groups"
     ]

@@ -17,7 +17,7 @@ from muster.cli.arguments import BadInput
 from muster.cli.output import CommandError, echo_line, repeated
 from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
-from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
+from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, expanded, listed, read_kubeconfig
 from muster.objects.resources import NAMESPACES
 
 _PATIENCE_SECONDS = 2.0
@@ -52,23 +52,15 @@ class KubeconfigOptions:
         Raises:
             BadInput: there is no such file or context, or it cannot be used.
         """
-        listed = [Path(path) for path in os.environ.get("KUBECONFIG", "").split(os.pathsep) if path]
-        default = [Path("~/.kube/config")]
-        given = [self.kubeconfig] if self.kubeconfig is not None else listed or default
-        paths = [_expanded(path) for path in given]
+        if self.kubeconfig is not None:
+            paths = [expanded(self.kubeconfig)]
+        else:
+            paths = listed(os.environ.get("KUBECONFIG", "")) or [expanded(Path("~/.kube/config"))]
         try:
             return read_kubeconfig(paths, self.context)
         except BadKubeconfigError as error:
             hint = "" if self.kubeconfig or any(map(Path.exists, paths)) else _HINT
             raise BadInput(f"{error}{hint}") from None
-
-
-def _expanded(path: Path) -> Path:
-    """Return a path with the home folder in place of `~`; as it is if there is no such user or folder."""
-    try:
-        return path.expanduser()
-    except RuntimeError:
-        return path
 
 
 @dataclass(frozen=True)
@@ -77,11 +69,16 @@ class Connection:
 
     Attributes:
         client: of its API server.
-        namespace: the one of the context.
+        kubeconfig: the context that was read.
     """
 
     client: Client
-    namespace: str
+    kubeconfig: Kubeconfig
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the context."""
+        return self.kubeconfig.namespace
 
     def require_namespace(self, name: str, *, hint: str = "") -> None:
         """Refuse a namespace that does not exist; one that may not be read is not refused.
@@ -131,7 +128,7 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
     with cluster_errors(client.url):
         with _patience(client.url):
             _require_api_server(client)
-        yield Connection(client, kubeconfig.namespace)
+        yield Connection(client, kubeconfig)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from muster.objects.text import printable
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.recording.events import SINK_LIMITS, EventRecorder, sink_app
-from muster.simulator.source import Source, SourceSpec, namespaces_of, start_all
+from muster.simulator.source import Source, SourceSpec, TooManyWatchesError, start_all
 
 TICK_SECONDS = 0.5
 """How often the time is checked and the count on a terminal is updated."""
@@ -49,9 +49,6 @@ WATCH_TIMEOUT_SECONDS = 10.0
 
 WATCH_SECONDS = 5
 """How long a watch request lasts."""
-
-MOST_WATCHES = 500
-"""The most kinds and namespaces that are watched: each has a thread and a connection."""
 
 
 @click.command("record")
@@ -234,15 +231,13 @@ class ClusterWatch:
             Source(spec, self.client, take, api_server=url, watch_seconds=WATCH_SECONDS)
             for spec in self.specs
         ]
-        watches = sum(len(spec.kinds) * len(namespaces_of(spec, self.client)) for spec in self.specs)
-        if watches > MOST_WATCHES:
-            raise CommandError(f"the sources watch {watches} kinds and namespaces, of {MOST_WATCHES} at most")
         try:
             with step_shown("starting") as show:
-                show(f"{watches} watches")
-                start_all(sources, WATCH_TIMEOUT_SECONDS)
+                start_all(sources, WATCH_TIMEOUT_SECONDS, lambda watches: show(f"{watches} watches"))
             kinds = dict.fromkeys(kind.resource.kind for spec in self.specs for kind in spec.kinds)
             yield f"{', '.join(kinds)} of {url}"
+        except TooManyWatchesError as error:
+            raise CommandError(str(error)) from None
         finally:
             for source in sources:
                 source.stop()

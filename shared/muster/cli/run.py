@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -18,6 +19,7 @@ from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
 from muster.cli.kubeconfig_file import write_kubeconfig
 from muster.cli.output import CommandError
 from muster.cli.overlays import check_suits_stories, overlay_option
+from muster.cluster.kubeconfig import BadKubeconfigError
 from muster.local import display
 from muster.local.followers import Follower, Lines, follower
 from muster.local.functions import FunctionDownError
@@ -26,7 +28,9 @@ from muster.local.stories import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Objects
+from muster.runtime.config import BadSettingError
 from muster.simulator.broker import Report
+from muster.simulator.source import TooManyWatchesError
 
 _SETTLE_SECONDS = 2.0
 """How long to wait for the functions' last answers, so that the report has them."""
@@ -95,13 +99,13 @@ def command(
         signal.signal(number, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
     pause = SLOW_SECONDS if slow else 0.0
-    options = StackOptions(kubeconfig, processes, port, overlay, pause_seconds=pause)
+    options = StackOptions(None, processes, port, overlay, pause_seconds=pause)
     with _errors():
         if kubeconfig is None:
             passed = _Show(options, verbose=verbose).run(stories, keep=keep)
         else:
-            with connected(KubeconfigOptions(kubeconfig), "run"):
-                passed = _serve_cluster(options)
+            with connected(KubeconfigOptions(kubeconfig), "run") as connection:
+                passed = _serve_cluster(replace(options, kubeconfig=connection.kubeconfig))
     if not passed:
         raise SystemExit(1)
 
@@ -219,11 +223,13 @@ def _wait(tick: Callable[[], None] = lambda: None) -> None:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Turn errors of the cluster, the functions and the port into one-line messages."""
+    """Turn errors of the cluster, the kubeconfig, the functions and the port into one-line messages."""
     try:
         with cluster_errors("the local stack"):
             yield
-    except FunctionDownError as error:
+    except (BadKubeconfigError, BadSettingError) as error:
+        raise BadInput(str(error)) from None
+    except (FunctionDownError, TooManyWatchesError) as error:
         raise CommandError(str(error)) from None
     except BrokenPipeError:
         raise

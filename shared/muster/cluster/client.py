@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from kubernetes.client.configuration import Configuration
 from kubernetes.config.incluster_config import load_incluster_config
-from kubernetes.config.kube_config import load_kube_config
 
 from muster.cluster import errors
 from muster.cluster.answer_json import is_dense, parse_answer, parsed, text_bytes
@@ -41,6 +40,8 @@ LONGEST_REFUSAL = 64 * 1024
 
 class Client:
     """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads.
+
+    That of a kubeconfig is made by `muster.cluster.kubeconfig`.
 
     Args:
         configuration: the API server's address, and the credentials.
@@ -72,13 +73,6 @@ class Client:
     def for_server(cls, url: str, **options: Any) -> Self:
         """Return a client without credentials, for an API server on this machine."""
         return cls(Configuration(host=url), **options)
-
-    @classmethod
-    def from_kubeconfig(cls, path: str | None = None, **options: Any) -> Self:
-        """Return a client from a kubeconfig file; None means `KUBECONFIG` or the file in the home folder."""
-        configuration = Configuration()
-        load_kube_config(config_file=path, client_configuration=configuration)
-        return cls(configuration, **options)
 
     @classmethod
     def in_cluster(cls, **options: Any) -> Self:

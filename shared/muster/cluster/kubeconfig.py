@@ -1,9 +1,10 @@
 """Kubeconfig files as kubectl reads them: several are merged, and a context chooses server and credentials.
 
-The `kubernetes` package loads certificates, tokens and exec plugins of the chosen context. It takes the last
-of several current-contexts, does without a user that is not there, goes on without credentials where a plugin
-fails, and refreshes the token of an auth-provider without a limit of time or memory; this module takes the
-first current-context, as kubectl does, fails in the next two cases, and refreshes nothing.
+All commands and functions read them here. The `kubernetes` package loads certificates, tokens and exec
+plugins of the chosen context. It takes the last of several current-contexts, does without a user that is not
+there, goes on without credentials where a plugin fails, and refreshes the token of an auth-provider without a
+limit of time or memory; this module takes the first current-context, as kubectl does, fails in the next two
+cases, and refreshes nothing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import logging
 import math
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -44,6 +46,9 @@ MOST_BYTES = 1024 * 1024
 MOST_DATA = 16 * 1024 * 1024
 """The most memory of the data of all files: three thousand clusters without certificates."""
 
+_UNLIKE_YAML = re.compile("[\x7f-\xa0\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+"""Characters that a text of JSON may have as they are, and one of YAML only as escapes."""
+
 
 class BadKubeconfigError(Exception):
     """A kubeconfig cannot be used; the message is one line that begins with the file."""
@@ -71,23 +76,41 @@ class Kubeconfig:
     user: Mapping[str, Any] = field(repr=False)
     plugin: str = ""
 
-    def client(self, user_agent: str) -> Client:
+    @property
+    def content(self) -> dict[str, Any]:
+        """A kubeconfig with the context alone, its cluster and its user."""
+        context = {"cluster": "its-cluster", "user": "its-user", "namespace": self.namespace}
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": self.context,
+            "contexts": [{"name": self.context, "context": context}],
+            "clusters": [{"name": "its-cluster", "cluster": self.cluster}],
+            "users": [{"name": "its-user", "user": self.user}],
+        }
+
+    @property
+    def text(self) -> str:
+        """The content as a file has it: JSON that is YAML too, and written in a fraction of the time."""
+        text = json.dumps(self.content, ensure_ascii=False, separators=(",", ": "))
+        return _UNLIKE_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+    def client(self, user_agent: str, **options: Any) -> Client:
         """Return a client with the credentials of the context; runs the exec plugin, if there is one.
+
+        Args:
+            user_agent: the caller's name in the API server's audit log.
+            options: others of the client.
 
         Raises:
             BadKubeconfigError: a certificate cannot be read, or the plugin failed.
         """
         configuration = Configuration()
         paths = os.pathsep.join(map(str, self.files))
-        content = {
-            "contexts": [{"name": "chosen", "context": {"cluster": "its-cluster", "user": "its-user"}}],
-            "clusters": [{"name": "its-cluster", "cluster": self.cluster}],
-            "users": [{"name": "its-user", "user": self.user}],
-        }
         with _logged_errors() as failures:
             try:
-                load_kube_config_from_dict(content, context="chosen", client_configuration=configuration)
-                client = Client(configuration, user_agent=user_agent)
+                load_kube_config_from_dict(self.content, client_configuration=configuration)
+                client = Client(configuration, user_agent=user_agent, **options)
             except Exception as error:  # noqa: BLE001 - the package raises any kind of error for an invalid kubeconfig
                 raise BadKubeconfigError(f"{paths}: context {self.context!r}: {_one_line(error)}") from None
         if failures:
@@ -96,6 +119,36 @@ class Kubeconfig:
                 f"{paths}: context {self.context!r}: {source}{_one_line(failures[0].removeprefix('exec: '))}"
             )
         return client
+
+
+def client_of(kubeconfig: str, user_agent: str = "muster", **options: Any) -> Client:
+    """Return a client of the current context of the files that a value of the variable KUBECONFIG lists.
+
+    Args:
+        kubeconfig: the value.
+        user_agent: the caller's name in the API server's audit log.
+        options: others of the client.
+
+    Raises:
+        BadKubeconfigError: no file exists, or they cannot be used.
+    """
+    try:
+        return read_kubeconfig(listed(kubeconfig)).client(user_agent, **options)
+    except OSError as error:  # a file in a folder of others, or with a name that is too long
+        raise BadKubeconfigError(f"{error.filename or kubeconfig}: {_one_line(error)}") from None
+
+
+def listed(kubeconfig: str) -> list[Path]:
+    """Return the files that a value of the variable KUBECONFIG lists."""
+    return [expanded(Path(path)) for path in kubeconfig.split(os.pathsep) if path]
+
+
+def expanded(path: Path) -> Path:
+    """Return a path with the home folder in place of `~`; as it is if there is no such user or folder."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
 
 
 def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
@@ -167,12 +220,17 @@ def _supported(user: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _expiry(token: str) -> float:
-    """Return when a JSON web token expires, in seconds since 1970; inf if it does not say."""
+    """Return when a JSON web token expires, in seconds since 1970; inf if it does not say.
+
+    A time that is no number of 64 bits is in the past: client-go cannot read it, but for a number in quotes.
+    """
     try:
         payload = token.split(".")[1]
-        return float(json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"])
+        expiry = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"]
     except (IndexError, KeyError, TypeError, ValueError, RecursionError):
         return math.inf
+    is_number = isinstance(expiry, int | float) and not isinstance(expiry, bool)
+    return expiry if is_number and -(2**63) <= expiry < 2**63 else -math.inf
 
 
 def _check_files(entries: Mapping[str, Any]) -> None:
@@ -277,15 +335,17 @@ def _text(mapping: Any, field: str) -> str | None:
 
 @contextmanager
 def _logged_errors() -> Iterator[list[str]]:
-    """Yield the messages of errors that are logged within the block.
+    """Yield the messages of errors that this thread logs within the block.
 
     The package logs the failure of an exec plugin and goes on without credentials.
     """
     messages: list[str] = []
+    this_thread = threading.get_ident()
 
     class _Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
+            if record.thread == this_thread:  # functions may be at work in others
+                messages.append(record.getMessage())
 
     handler = _Collect(logging.ERROR)
     logging.getLogger().addHandler(handler)

@@ -57,6 +57,7 @@ class InThreads:
         own_steps: the step.py of steps that are not Muster's, by the names of their Services.
 
     Raises:
+        BadSettingError: a kubeconfig cannot be used.
         LookupError: a service has no step.
     """
 
@@ -69,16 +70,17 @@ class InThreads:
         own_steps: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
         self.urls: dict[str, str] = {}
-        self._stops = ExitStack()
-        self._stops.enter_context(ActivityHandler(listener))
-        for service, functions in _by_service(subscribers).items():
-            chosen = [
-                steps.load_step(steps.step_file(_name(subscriber), own_steps)) for subscriber in functions
-            ]
-            served = ServedFunctions.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
-            server = WsgiServer(served.app, service, settings=settings)
-            self._stops.callback(server.stop)
-            self.urls |= _urls(f"http://127.0.0.1:{server.port}", functions)
+        with ExitStack() as stops:
+            stops.enter_context(ActivityHandler(listener))
+            for service, functions in _by_service(subscribers).items():
+                chosen = [
+                    steps.load_step(steps.step_file(_name(subscriber), own_steps)) for subscriber in functions
+                ]
+                served = ServedFunctions.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
+                server = WsgiServer(served.app, service, settings=settings)
+                stops.callback(server.stop)
+                self.urls |= _urls(f"http://127.0.0.1:{server.port}", functions)
+            self._stops = stops.pop_all()
 
     def stop(self) -> None:
         """Stop all functions."""

@@ -12,10 +12,12 @@ from types import TracebackType
 from typing import Self
 
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import Kubeconfig
 from muster.kustomize import CLUSTER, Manifest, load_beside_muster, of_kind, step_files
 from muster.local.embedded import ServerWithControllers
 from muster.local.functions import AsProcesses, InThreads
 from muster.replay.activity import Activity
+from muster.replay.files import private
 from muster.runtime.config import Settings
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import (
@@ -59,7 +61,7 @@ class StackOptions:
     """The options of a local stack.
 
     Attributes:
-        kubeconfig: of a real cluster; None for the embedded one.
+        kubeconfig: the context of a real cluster; None for the embedded one.
         processes: whether each function runs in a process of its own.
         port: of the embedded API server; 0 takes any free port.
         overlay: the kustomization folder with functions, triggers and sources, and with steps of one's own;
@@ -67,7 +69,7 @@ class StackOptions:
         pause_seconds: how long the broker waits before each delivery, so that a person can follow.
     """
 
-    kubeconfig: Path | None = None
+    kubeconfig: Kubeconfig | None = None
     processes: bool = False
     port: int = 0
     overlay: Path = CLUSTER
@@ -111,8 +113,11 @@ class Stack:
 
         Raises:
             OSError: the port is taken.
+            BadKubeconfigError: a certificate cannot be read, or the exec plugin failed.
+            BadSettingError: so it did for a function in a thread.
             ClusterError: the real cluster does not answer.
             FunctionDownError: a function did not start.
+            TooManyWatchesError: the sources watch too many kinds and namespaces.
             LookupError: a trigger names a Service that has no step.
         """
         try:
@@ -180,11 +185,10 @@ class Stack:
     def _connect(self, objects: list[Manifest]) -> Settings:
         """Connect to the cluster, or start the embedded one; return the settings of the functions."""
         if self._options.kubeconfig is not None:
-            path = str(self._options.kubeconfig)
-            self.client = Client.from_kubeconfig(path, user_agent="muster-run")
+            self.client = self._options.kubeconfig.client("muster-run")
             self._url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
-            return Settings(kubeconfig=path, waiting=_WAITING)
+            return Settings(kubeconfig=str(self._written(self._options.kubeconfig)), waiting=_WAITING)
         policies = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
         starting = KubeletOptions.run_delay + _STARTING_PAUSES * self._options.pause_seconds
         cluster = ServerWithControllers(
@@ -199,6 +203,13 @@ class Stack:
         self.client = Client.for_server(self._url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self._url, sweep_jitter_seconds=0, waiting=_WAITING)
+
+    def _written(self, kubeconfig: Kubeconfig) -> Path:
+        """Write the context alone into a file, from which the functions connect, also as processes."""
+        path = Path(self._stops.enter_context(TemporaryDirectory(prefix="muster-"))) / "kubeconfig"
+        with open(path, "w", encoding="utf-8", opener=private) as file:
+            file.write(kubeconfig.text)
+        return path
 
     def _paced(self, url: str) -> Target | str:
         """Return the URL of a function as a subscriber, which gets each event after the pause."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from muster.policy.limits import DEFAULT_LIMITS, Limits, setting
 
 if TYPE_CHECKING:
+    from muster.cluster.client import Client
     from muster.cluster.versioned import Versioned
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -182,7 +183,7 @@ def connect(
     The URL comes first: only the local stack sets it, while many shells have a KUBECONFIG.
 
     Raises:
-        BadSettingError: none of the three is available.
+        BadSettingError: none of the three is available, or the kubeconfig cannot be used.
     """
     # The kubernetes package takes 0.4 s to import, which planning and tests do not need.
     from muster.cluster.client import Client  # noqa: PLC0415
@@ -197,7 +198,21 @@ def connect(
     if settings.api_server:
         return Versioned(Client.for_server(settings.api_server, **options), policies)
     if settings.kubeconfig:
-        return Versioned(Client.from_kubeconfig(settings.kubeconfig, **options), policies)
+        return Versioned(_client_of(settings.kubeconfig, options), policies)
     if "KUBERNETES_SERVICE_HOST" not in environment:
         raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
     return Versioned(Client.in_cluster(**options), policies)
+
+
+def _client_of(kubeconfig: str, options: Mapping[str, Any]) -> Client:
+    """Return a client of the current context of a kubeconfig.
+
+    Raises:
+        BadSettingError: it cannot be used.
+    """
+    from muster.cluster.kubeconfig import BadKubeconfigError, client_of  # noqa: PLC0415 - pods have none
+
+    try:
+        return client_of(kubeconfig, **options)
+    except BadKubeconfigError as error:
+        raise BadSettingError(f"KUBECONFIG: {error}") from None

@@ -70,7 +70,7 @@ class ServedFunctions:
         Each gets an equal part of the memory for sweeps.
 
         Raises:
-            BadSettingError: the settings name no cluster.
+            BadSettingError: the settings name no cluster, or a kubeconfig that cannot be used.
         """
         workers = Workers(
             settings.workers, settings.waiting, settings.most_in_work, settings.limits.event_bytes

@@ -13,6 +13,7 @@ from click.testing import Result
 
 from muster.cli.cluster import Connection, cluster_errors
 from muster.cluster.interface import Objects
+from muster.cluster.kubeconfig import Kubeconfig
 from muster.cluster.paging import Page, all_pages
 from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import PODS, Resource
@@ -59,7 +60,7 @@ def explained(muster: Muster, monkeypatch: pytest.MonkeyPatch, pod: Any, count: 
     @contextmanager
     def connected(*_arguments: Any) -> Iterator[Connection]:
         with cluster_errors(cluster.url):
-            yield Connection(cluster, "team-a")
+            yield Connection(cluster, Kubeconfig((), "here", "team-a", cluster.url, {}, {}))
 
     monkeypatch.setattr("muster.cli.explain.connected", connected)
     return muster("explain", "job/llama")

@@ -20,6 +20,7 @@ from muster.cli import record
 from muster.cli.output import CommandError
 from muster.cluster.client import Client
 from muster.cluster.errors import Unavailable
+from muster.cluster.kubeconfig import client_of
 from muster.objects import yaml_files
 from muster.objects.resources import PODS
 from muster.replay.files import AppendedFile
@@ -200,7 +201,7 @@ def test_objects_that_were_left_out_are_counted(
     metadata = {"name": "large", "namespace": "default", "labels": {"muster.dev/group": "a"}}
     pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
     pod["spec"] = {"containers": [{"name": "main", "image": "a", "args": ["a"] * 20_000}]}
-    Client.from_kubeconfig(server).create(PODS, pod, manager="test")
+    client_of(server).create(PODS, pod, manager="test")
     options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(tmp_path / "o.yaml")]
     result = muster("record", str(tmp_path / "e.jsonl"), *options, "--for", "0.2")
     line = result.stdout.splitlines()[-1]

@@ -11,6 +11,7 @@ from kubernetes.config import incluster_config
 
 from muster.cluster import errors
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.objects.resources import PODS
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
@@ -26,7 +27,7 @@ def _with_token(url: str, token: str, path: Path) -> Client:
         "users": [{"name": "u", "user": {"token": token}}],
     }
     path.write_text(json.dumps(config))
-    return Client.from_kubeconfig(str(path), user_agent="muster-test")
+    return client_of(str(path), user_agent="muster-test")
 
 
 @pytest.mark.parametrize("token", ["secret", "secret\n"])

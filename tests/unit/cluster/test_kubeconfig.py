@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import yaml
 
 from muster.cluster.errors import Unauthorized
-from muster.cluster.kubeconfig import BadKubeconfigError, read_kubeconfig
+from muster.cluster.kubeconfig import BadKubeconfigError, client_of, read_kubeconfig
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 
@@ -42,11 +43,15 @@ def oidc(name: str = "oidc", **config: str) -> dict[str, Any]:
     return {"auth-provider": {"name": name, "config": config}}
 
 
-def id_token(expires: float) -> str:
+def id_token(expires: Any) -> str:
     """Return a JSON web token."""
     parts = ({"alg": "none"}, {"exp": expires})
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
     return ".".join([*encoded, "signature"])
+
+
+NO_TIMES: list[Any] = ["9999999999", True, None, [], 2**63, 10**400, float("inf"), float("nan")]
+"""What an id-token may say about its end that is no time."""
 
 
 @pytest.mark.parametrize("token", [id_token(2**40), "opaque", "a.b.c"])
@@ -58,6 +63,7 @@ def test_the_id_token_of_an_auth_provider_is_sent(tmp_path: Path, token: str) ->
 @pytest.mark.parametrize(
     "user",
     [
+        *(oidc(**{"id-token": id_token(no_time)}) for no_time in NO_TIMES),
         oidc(**{"id-token": id_token(1), "refresh-token": "a", "idp-issuer-url": "http://127.0.0.1:1"}),
         oidc("gcp", **{"access-token": "a"}),
         oidc("gcp", **{"cmd-path": "false"}),
@@ -139,3 +145,30 @@ def test_thousands_of_entries_in_two_files_take_little_time(tmp_path: Path) -> N
     before = time.process_time()
     read_kubeconfig(files).client("test")
     assert time.process_time() - before < 10
+
+
+def test_the_variable_lists_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for commands: those that do not exist are skipped, and `~` is the home folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    write(tmp_path / "config", {"token": "a"}, "http://127.0.0.1:2")
+    assert client_of(os.pathsep.join(["~/none", "", "~/config"])).url == "http://127.0.0.1:2"
+
+
+@pytest.mark.parametrize("value", ["none", os.pathsep, "a" * 300], ids=["no file", "no name", "a long name"])
+def test_files_that_cannot_be_read_are_one_error(value: str) -> None:
+    """Functions print it and end."""
+    with pytest.raises(BadKubeconfigError) as refused:
+        client_of(value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_written_context_is_read_as_it_was(tmp_path: Path) -> None:
+    """Its credentials, namespace and paths, with any characters."""
+    characters = '\x7f\x85\u2028\ufeff\U0001f600\t"\\é/'
+    user = {"token": characters, "exec": {"command": "./a", "args": ["1", 2, None]}}
+    first = read_kubeconfig([write(tmp_path / "a" / "config", user)])
+    copy = tmp_path / "copy"
+    copy.write_text(first.text)
+    second = read_kubeconfig([copy])
+    assert (second.user, second.cluster) == (first.user, first.cluster)
+    assert (second.context, second.namespace, second.plugin) == ("here", "default", str(tmp_path / "a" / "a"))

@@ -145,6 +145,18 @@ def test_url_wins_over_kubeconfig(tmp_path: Path) -> None:
     connect(Settings(api_server="http://127.0.0.1:1", kubeconfig=str(tmp_path / "none")), environment={})
 
 
+@pytest.mark.parametrize("content", [None, "", "a: [1\n", "just words"])
+def test_a_bad_kubeconfig_is_a_bad_setting(tmp_path: Path, content: str | None) -> None:
+    """In one line, with the variable and the file, for a function that ends with it."""
+    file = tmp_path / "config"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(BadSettingError) as refused:
+        connect(Settings(kubeconfig=str(file)), environment={})
+    assert str(refused.value).startswith(f"KUBECONFIG: {file}")
+    assert "\n" not in str(refused.value)
+
+
 def test_kubeconfig(tmp_path: Path) -> None:
     """A kubeconfig file names the cluster."""
     file = tmp_path / "config"

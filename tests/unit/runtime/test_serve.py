@@ -110,3 +110,15 @@ def test_start_without_a_cluster_fails_with_a_message(wording: Wording) -> None:
     assert "MUSTER_API_SERVER" in ended.stderr
     assert "KUBECONFIG" in ended.stderr
     wording(ended.stderr.strip())
+
+
+def test_start_with_a_bad_kubeconfig_fails_with_a_message(tmp_path: Path) -> None:
+    """One line, no trace."""
+    file = tmp_path / "config"
+    file.write_text("a: [1\n")
+    ours = {"MUSTER_API_SERVER": "", "KUBECONFIG": str(file)}
+    ended = subprocess.run(
+        COMMAND, cwd=ROOT, env=os.environ | ours, capture_output=True, text=True, check=False
+    )
+    (line,) = ended.stderr.splitlines()
+    assert (ended.returncode, line.startswith(f"KUBECONFIG: {file}:2:1: ")) == (2, True), line

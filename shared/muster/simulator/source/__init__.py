@@ -6,7 +6,7 @@ read from its source.
 
 from muster.simulator.source.events import ChangeType, Mode, to_event
 from muster.simulator.source.sending import Sender
-from muster.simulator.source.source import Source, namespaces_of, start_all
+from muster.simulator.source.source import Source, TooManyWatchesError, namespaces_of, start_all
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Sender",
     "Source",
     "SourceSpec",
+    "TooManyWatchesError",
     "WatchedKind",
     "namespaces_of",
     "start_all",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Protocol
@@ -21,12 +21,22 @@ from muster.simulator.source.events import ChangeType, Object, to_event
 from muster.simulator.source.sending import Sender, Sink
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
 
+MOST_WATCHES = 500
+"""The most kinds and namespaces that are watched: each has a thread and a connection."""
+
 RETRY_SECONDS = 1.0
 """Delay between requests while the API server is unavailable or the API is not served."""
 
 _CHANGES = {"ADDED": ChangeType.ADD, "MODIFIED": ChangeType.UPDATE, "DELETED": ChangeType.DELETE}
 _BOOKMARK = "BOOKMARK"
 _log = logging.getLogger(__name__)
+
+
+class TooManyWatchesError(Exception):
+    """Sources watch more kinds and namespaces than MOST_WATCHES."""
+
+    def __init__(self, watches: int) -> None:
+        super().__init__(f"the sources watch {watches} kinds and namespaces, of {MOST_WATCHES} at most")
 
 
 class Watchable(Protocol):
@@ -63,6 +73,7 @@ class Source:
     """An ApiServerSource with one thread per kind and namespace; each sends one event at a time.
 
     Attributes:
+        spec: the kinds and namespaces to watch.
         interrupted: how many watches failed or fell behind, by the plural of their kind.
     """
 
@@ -84,7 +95,7 @@ class Source:
             api_server: the URL in the events' attribute `source`.
             watch_seconds: timeout of one watch request; also how long a thread may outlive `stop`.
         """
-        self._spec = spec
+        self.spec = spec
         self._api_server = api_server
         self.cluster = cluster
         self.watch_seconds = watch_seconds
@@ -102,24 +113,25 @@ class Source:
         specs = map(SourceSpec.from_manifest, of_kind(manifests, "ApiServerSource"))
         return [cls(spec, cluster, sink, api_server=api_server) for spec in specs]
 
-    def start(self, *, ready_within: float = 0.0) -> bool:
+    def start(self, *, ready_within: float = 0.0, namespaces: list[str] | None = None) -> bool:
         """Start watching.
 
         Args:
             ready_within: seconds to wait until every watch has its resourceVersion. Changes after that are
                 sent.
+            namespaces: those of `namespaces_of`, if they are known.
 
         Returns:
             Whether all watches were ready in time; the watch of an API that is not served never is.
         """
-        namespaces = namespaces_of(self._spec, self.cluster)
+        chosen = namespaces_of(self.spec, self.cluster) if namespaces is None else namespaces
         streams = [
-            _Stream(kind, namespace, self, is_first=namespace == namespaces[0])
-            for kind in self._spec.kinds
-            for namespace in namespaces
+            _Stream(kind, namespace, self, is_first=namespace == chosen[0])
+            for kind in self.spec.kinds
+            for namespace in chosen
         ]
         for stream in streams:
-            name = f"{self._spec.name}-{stream.kind.resource.plural}"
+            name = f"{self.spec.name}-{stream.kind.resource.plural}"
             threading.Thread(target=stream.run, name=name, daemon=True).start()
         deadline = monotonic() + ready_within
         return all(stream.ready.wait(max(0.0, deadline - monotonic())) for stream in streams)
@@ -130,32 +142,40 @@ class Source:
 
     def send(self, change: ChangeType, item: Object) -> None:
         """Send the event about a change; it may be dropped."""
-        self._sender.send(*to_event(change, item, self._spec.mode, self._api_server))
+        self._sender.send(*to_event(change, item, self.spec.mode, self._api_server))
 
 
-def start_all(sources: Iterable[Source], within: float) -> None:
+def start_all(
+    sources: Iterable[Source], within: float, counted: Callable[[int], object] = lambda _watches: None
+) -> None:
     """Start sources in parallel and wait up to `within` seconds until all their watches are ready.
 
     Changes before that are not sent.
 
+    Args:
+        sources: the sources.
+        within: the seconds.
+        counted: called with the number of watches before they start.
+
     Raises:
         ClusterError: the namespaces of a source cannot be listed.
+        TooManyWatchesError: there are more watches than MOST_WATCHES; none has started.
     """
-    failures: list[ClusterError] = []
-
-    def start(source: Source) -> None:
-        try:
-            source.start(ready_within=within)
-        except ClusterError as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=start, args=(source,), daemon=True) for source in sources]
+    chosen = [(source, namespaces_of(source.spec, source.cluster)) for source in sources]
+    watches = sum(len(source.spec.kinds) * len(namespaces) for source, namespaces in chosen)
+    if watches > MOST_WATCHES:
+        raise TooManyWatchesError(watches)
+    counted(watches)
+    threads = [
+        threading.Thread(
+            target=source.start, kwargs={"ready_within": within, "namespaces": namespaces}, daemon=True
+        )
+        for source, namespaces in chosen
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    if failures:
-        raise failures[0]
 
 
 def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:

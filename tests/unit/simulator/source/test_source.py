@@ -11,7 +11,14 @@ import pytest
 
 from muster.cluster.errors import AnswerTooLarge, ClusterError, Expired, Unavailable
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
-from muster.simulator.source import Mode, Source, SourceSpec, WatchedKind, start_all
+from muster.simulator.source import (
+    Mode,
+    Source,
+    SourceSpec,
+    TooManyWatchesError,
+    WatchedKind,
+    start_all,
+)
 from muster.simulator.source import source as source_module
 from muster.simulator.source.events import guess_resource
 from tests.conftest import Wording
@@ -204,6 +211,19 @@ def test_namespaces_that_cannot_be_listed_are_an_error_of_the_start() -> None:
     )
     with pytest.raises(Unavailable):
         start_all([source], SECONDS)
+
+
+def test_no_more_kinds_and_namespaces_are_watched_than_threads_may_be() -> None:
+    """Of all sources together; none has started then."""
+    spaces = [{"metadata": {"name": f"team-{number}"}} for number in range(251)]
+    cluster = _Cluster(existing=spaces)
+    sources = [
+        Source(_spec(namespaces="a=b"), cluster, lambda _headers, _body: 202, api_server="https://a")
+        for _ in range(2)
+    ]
+    with pytest.raises(TooManyWatchesError, match="502 kinds and namespaces, of 500 at most"):
+        start_all(sources, SECONDS)
+    assert (cluster.read, cluster.watches) == (["namespaces"] * 2, [])
 
 
 def test_a_kind_without_namespaces_is_watched_once(started: Start) -> None:
