@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from func_python.http import serve
 
 from muster import steps
+from muster.objects.text import printable
 from muster.runtime import dead_letter, knative
 from muster.runtime.config import BadSettingError
 from muster.runtime.served import path_of
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         serve(new)
     except BadSettingError as error:
-        parser.exit(2, f"{error}\n")
+        parser.exit(2, f"{printable(str(error))}\n")
     return 0
 
 

@@ -313,7 +313,7 @@ def test_what_a_function_may_keep_fits_into_its_memory() -> None:
     """Bodies, lists of events and those of sweeps may be at their limits at the same time."""
     settings = Settings()
     imported, parsed = 64 * MEBIBYTE, 8 * 2 * settings.limits.page_bytes
-    begun = settings.most_in_work + settings.workers // 2  # with those that pause
+    begun = 2 * settings.most_in_work  # with those that pause
     free = FREE_BYTES * (settings.most_in_work + settings.waiting) + begun * FREE_LIST_BYTES
     kept = settings.bodies_limit_bytes + settings.limits.event_bytes + settings.limits.sweep_bytes
     services = {service["metadata"]["name"]: service for service in of_kind(load(), "Service")}

@@ -97,6 +97,8 @@ def command(
     # A shell starts background jobs with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     logging.getLogger("eventing").addHandler(logging.NullHandler())
     pause = SLOW_SECONDS if slow else 0.0
     options = StackOptions(None, processes, port, overlay, pause_seconds=pause)

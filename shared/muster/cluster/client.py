@@ -48,6 +48,7 @@ class Client:
         user_agent: the caller's name in the API server's audit log.
         namespace: the only namespace that is listed, for an installation with Roles; empty for all.
         page_bytes: bytes to aim at in a page of a list.
+        keep_certificates: see `Connections`.
 
     Attributes:
         user_agent: the caller's name in the API server's audit log.
@@ -61,8 +62,9 @@ class Client:
         user_agent: str = "muster",
         namespace: str = "",
         page_bytes: int = DEFAULT_LIMITS.page_bytes,
+        keep_certificates: bool = False,
     ) -> None:
-        self._connections = Connections(configuration, user_agent)
+        self._connections = Connections(configuration, user_agent, keep_certificates=keep_certificates)
         self.user_agent = user_agent
         self._namespace = namespace
         self._pages = PageSizes(PAGE, page_bytes)

@@ -13,7 +13,7 @@ import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 
-from muster.cluster import errors
+from muster.cluster import errors, tls
 from muster.cluster.answer_json import MOST_VALUES, has_too_many_values
 from muster.cluster.answers import parts_of
 from muster.cluster.deadline import seconds_left
@@ -40,9 +40,13 @@ class Connections:
     Args:
         configuration: the API server's address, TLS settings and credentials.
         user_agent: the caller's name in the API server's audit log.
+        keep_certificates: whether certificates are loaded once; else each connection reads the files again,
+            because those of a pod may be renewed.
     """
 
-    def __init__(self, configuration: Configuration, user_agent: str) -> None:
+    def __init__(
+        self, configuration: Configuration, user_agent: str, *, keep_certificates: bool = False
+    ) -> None:
         # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
         # own.
         configuration.retries = urllib3.Retry(
@@ -53,7 +57,12 @@ class Connections:
             # The package takes HTTP_PROXY for every host that NO_PROXY does not name.
             configuration.proxy = None
         self._configuration = configuration
-        manager: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+        if keep_certificates and urlsplit(configuration.host).scheme == "https":
+            context = configuration.proxy_ssl_context = tls.context_of(configuration)
+            manager: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+            tls.share(context, manager)
+        else:
+            manager = RESTClientObject(configuration).pool_manager
         # The manager would look the pool up again for each request, by a key of all TLS settings.
         self._pool = manager.connection_from_url(configuration.host)
         url = urlsplit(configuration.host)

@@ -85,8 +85,8 @@ class Kubeconfig:
             "kind": "Config",
             "current-context": self.context,
             "contexts": [{"name": self.context, "context": context}],
-            "clusters": [{"name": "its-cluster", "cluster": self.cluster}],
-            "users": [{"name": "its-user", "user": self.user}],
+            "clusters": [{"name": "its-cluster", "cluster": _without_extensions(self.cluster)}],
+            "users": [{"name": "its-user", "user": _without_extensions(self.user)}],
         }
 
     @property
@@ -110,7 +110,7 @@ class Kubeconfig:
         with _logged_errors() as failures:
             try:
                 load_kube_config_from_dict(self.content, client_configuration=configuration)
-                client = Client(configuration, user_agent=user_agent, **options)
+                client = Client(configuration, user_agent=user_agent, keep_certificates=True, **options)
             except Exception as error:  # noqa: BLE001 - the package raises any kind of error for an invalid kubeconfig
                 raise BadKubeconfigError(f"{paths}: context {self.context!r}: {_one_line(error)}") from None
         if failures:
@@ -233,6 +233,11 @@ def _expiry(token: str) -> float:
     return expiry if is_number and -(2**63) <= expiry < 2**63 else -math.inf
 
 
+def _without_extensions(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a cluster or a user without what other programs keep in it, which may be anything."""
+    return {key: value for key, value in entry.items() if key != "extensions"}
+
+
 def _check_files(entries: Mapping[str, Any]) -> None:
     """Check the files that a user and a cluster name: the package reads them whole, and some never end.
 
@@ -240,7 +245,11 @@ def _check_files(entries: Mapping[str, Any]) -> None:
         ValueError: one is a device, is empty, or has more than MOST_BYTES.
     """
     for key, path in _paths(entries).items():
-        if path.exists() and not (path.is_file() and 0 < path.stat().st_size <= MOST_BYTES):
+        try:
+            usable = not path.exists() or (path.is_file() and 0 < path.stat().st_size <= MOST_BYTES)
+        except OSError as error:  # in a folder of others, or a name that is too long
+            raise ValueError(f"{key} {path}: {error.strerror}") from None
+        if not usable:
             raise ValueError(f"{key} {path}: is no file of 1 to {MOST_BYTES} bytes")
 
 

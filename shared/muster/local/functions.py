@@ -103,23 +103,27 @@ class AsProcesses:
     ) -> None:
         self.urls: dict[str, str] = {}
         self._listener = listener
+        self._processes: dict[str, subprocess.Popen[str]] = {}
         functions = _by_service(subscribers)
-        self._processes = {
-            service: _start(
-                [steps.step_file(_name(subscriber), own_steps) for subscriber in subscribers],
-                _with_account(settings, kubeconfigs.get(service)),
-            )
-            for service, subscribers in functions.items()
-        }
-        for service, process in self._processes.items():
-            assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-            first_line = process.stdout.readline()
-            # Printed by muster/runtime/serve.py once it listens: "create_workload listens on http://0.0.0.0:8080".
-            if " on http://" not in first_line:
-                self.stop()
-                raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a message'}")
-            self.urls |= _urls(first_line.split()[-1], functions[service])
-            threading.Thread(target=self._read, args=(process.stdout,), name=service, daemon=True).start()
+        with ExitStack() as stops:
+            stops.callback(self.stop)
+            for service, names in functions.items():
+                files = [steps.step_file(_name(name), own_steps) for name in names]
+                settings_of_it = _with_account(settings, kubeconfigs.get(service))
+                self._processes[service] = _start(files, settings_of_it)
+            for service, process in self._processes.items():
+                self.urls |= _urls(self._url_of(service, process), functions[service])
+            stops.pop_all()
+
+    def _url_of(self, service: str, process: subprocess.Popen[str]) -> str:
+        """Wait until a function listens; return its URL."""
+        assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+        first_line = process.stdout.readline()
+        # Printed by muster/runtime/serve.py once it listens: "create_workload listens on http://0.0.0.0:8080".
+        if " on http://" not in first_line:
+            raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a message'}")
+        threading.Thread(target=self._read, args=(process.stdout,), name=service, daemon=True).start()
+        return first_line.split()[-1]
 
     def stop(self) -> None:
         """Terminate all processes and wait until they have ended."""

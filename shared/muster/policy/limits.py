@@ -65,7 +65,7 @@ class Limits:
             FailedCreate Events all counts, and those for which there is no room are left out.
         event_bytes: memory for the lists of all events in work, beyond the first 1.5 MiB of each, as it is
             estimated from their JSON. The events of one namespace get three quarters of what others leave:
-            alone 7,000 pods with three conditions and two tolerations. With what sweeps keep for several
+            alone 5,200 pods with three conditions and two tolerations. With what sweeps keep for several
             namespaces and the bodies of requests (`bodies_limit_bytes`) it fits into the 448 MiB of a
             function.
     """
@@ -79,7 +79,7 @@ class Limits:
     page_bytes: int = 4 * 1024 * 1024
     kept_bytes: int = 32 * 1024
     sweep_bytes: int = 64 * 1024 * 1024
-    event_bytes: int = 128 * 1024 * 1024
+    event_bytes: int = 96 * 1024 * 1024
 
 
 DEFAULT_LIMITS = Limits()

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
+from muster.objects.text import printable
 from muster.runtime import config, dead_letter, logs
 from muster.runtime.served import ServedFunctions, prepare_process
 from muster.runtime.step import Step
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         steps = [_step_of(file) for file in files]
         served = ServedFunctions.connected(steps, settings, dead_letters=dead_letter.__name__ in options.code)
     except config.BadSettingError as error:
-        parser.exit(2, f"{error}\n")
+        parser.exit(2, f"{printable(str(error))}\n")
     prepare_process()
     logs.configure(settings.log_level)
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET

@@ -116,7 +116,7 @@ def test_lists_are_forgotten_for_those_that_need_their_memory() -> None:
     """What is kept of all takes no more than one list may."""
     pod = a_large_pod(tolerations=[{"operator": "Exists"}] * MANY)
     read: list[str] = []
-    cluster = LightLists(_PagesOfPods(pod, 38), reading=read.append)
+    cluster = LightLists(_PagesOfPods(pod, 28), reading=read.append)
     for labels in ("a", "b", "b", "a", "muster.dev/group"):
-        assert len(cluster.list(PODS, "team-a", labels=labels)) == 38
+        assert len(cluster.list(PODS, "team-a", labels=labels)) == 28
     assert read.count("pods") == 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import stat
 import tempfile
 import time
@@ -104,6 +105,7 @@ def test_functions_get_a_file_of_the_chosen_context(
     assert stat.S_IMODE(mode) == 0o600
     assert [user["user"] for user in yaml.safe_load(text)["users"]] == [{"token": "mine"}]
     assert written() == []
+    assert signal.getsignal(signal.SIGHUP) is signal.default_int_handler, "a closed terminal leaves no file"
 
 
 def test_no_issuer_of_a_token_is_asked(

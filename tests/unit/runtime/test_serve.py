@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from muster.objects.text import printable
 from tests.conftest import Wording
 
 ROOT = Path(__file__).parents[3]
@@ -113,12 +114,12 @@ def test_start_without_a_cluster_fails_with_a_message(wording: Wording) -> None:
 
 
 def test_start_with_a_bad_kubeconfig_fails_with_a_message(tmp_path: Path) -> None:
-    """One line, no trace."""
-    file = tmp_path / "config"
+    """One line, no trace, and no control character."""
+    file = tmp_path / "con\x1bfig"
     file.write_text("a: [1\n")
     ours = {"MUSTER_API_SERVER": "", "KUBECONFIG": str(file)}
     ended = subprocess.run(
         COMMAND, cwd=ROOT, env=os.environ | ours, capture_output=True, text=True, check=False
     )
     (line,) = ended.stderr.splitlines()
-    assert (ended.returncode, line.startswith(f"KUBECONFIG: {file}:2:1: ")) == (2, True), line
+    assert (ended.returncode, line.startswith(f"KUBECONFIG: {printable(str(file))}:2:1: ")) == (2, True), line

@@ -1,0 +1,42 @@
+"""One TLS context for all connections to an API server."""
+
+from __future__ import annotations
+
+import ssl
+
+import urllib3
+from kubernetes.client.configuration import Configuration
+from urllib3.util.ssl_ import create_urllib3_context
+
+_LOADED_BY_URLLIB3 = ("ca_certs", "ca_cert_data", "cert_file", "key_file")
+"""Settings of a pool whose files urllib3 loads for each connection: a megabyte of certificates takes 5 MB and
+0.4 s."""
+
+
+def context_of(configuration: Configuration) -> ssl.SSLContext:
+    """Return a context with the certificates of a configuration.
+
+    Raises:
+        OSError: a certificate or key cannot be read.
+    """
+    context = create_urllib3_context(
+        cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
+    )
+    if configuration.ssl_ca_cert or configuration.ca_cert_data:
+        context.load_verify_locations(configuration.ssl_ca_cert, None, configuration.ca_cert_data)
+    else:
+        context.load_default_certs()
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file, password=_no_password)
+    return context
+
+
+def share(context: ssl.SSLContext, manager: urllib3.PoolManager) -> None:
+    """Let all connections of a manager take this context, and load no certificates of their own."""
+    manager.connection_pool_kw.update(dict.fromkeys(_LOADED_BY_URLLIB3))
+    manager.connection_pool_kw["ssl_context"] = context
+
+
+def _no_password() -> str:
+    """Refuse an encrypted key, for which OpenSSL would ask on the terminal."""
+    raise ssl.SSLError("the client key is encrypted")
