@@ -109,8 +109,8 @@ class AsProcesses:
             stops.callback(self.stop)
             for service, names in functions.items():
                 files = [steps.step_file(_name(name), own_steps) for name in names]
-                settings_of_it = _with_account(settings, kubeconfigs.get(service))
-                self._processes[service] = _start(files, settings_of_it)
+                own_settings = _with_account(settings, kubeconfigs.get(service))
+                self._processes[service] = _start(files, own_settings)
             for service, process in self._processes.items():
                 self.urls |= _urls(self._url_of(service, process), functions[service])
             stops.pop_all()
