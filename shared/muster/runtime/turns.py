@@ -172,7 +172,7 @@ class Turns:
         return bool(self._waiting)
 
     def _send_one_back(self) -> None:
-        """Send back the newest event of the namespace with the most that wait."""
+        """Send back the newest event of the namespace with the most that wait; none if all are in a pause."""
         now = self._clock()
         new = sum(len(queue) for name, queue in self._waiting.items() if self._is_new(name))
 
@@ -181,7 +181,9 @@ class Turns:
             return new if is_new else len(queue), len(queue), self._use.of(namespace, now), queue.oldest()
 
         newest = (self._waiting[name].newest() for name in sorted(self._waiting, key=demand, reverse=True))
-        turn = next(turn for turn in newest if turn)
+        turn = next(filter(None, newest), None)
+        if turn is None:
+            return
         self._withdraw(turn)
         turn.sent_back = True
         turn.begun.set()

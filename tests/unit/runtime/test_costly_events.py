@@ -128,10 +128,11 @@ def test_an_event_that_turns_out_to_be_costly_pauses() -> None:
     assert [turn.pause(0) for turn in [*costly, usual]] == [True] * MOST_COSTLY + [False, True]
 
 
-def test_all_events_in_work_may_turn_out_to_be_costly() -> None:
+@pytest.mark.parametrize("places", [115, 2], ids=["usual", "fewer places than pause"])
+def test_all_events_in_work_may_turn_out_to_be_costly(places: int) -> None:
     """Tenants may make all their objects large at the same moment; one of 36 goes on beside other events."""
     now = 0.0
-    turns = Turns(12, 115, 37, clock=lambda: now, process_clock=lambda: now)
+    turns = Turns(12, places, 37, clock=lambda: now, process_clock=lambda: now)
     for number in range(10):
         with turns.turn(f"dense-{number}", 0):
             pass
