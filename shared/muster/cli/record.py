@@ -233,6 +233,7 @@ class ClusterWatch:
         ]
         try:
             with step_shown("starting") as show:
+                show("namespaces")
                 start_all(sources, WATCH_TIMEOUT_SECONDS, lambda watches: show(f"{watches} watches"))
             kinds = dict.fromkeys(kind.resource.kind for spec in self.specs for kind in spec.kinds)
             yield f"{', '.join(kinds)} of {url}"

@@ -30,7 +30,6 @@ from muster.replay.activity import Activity
 from muster.replay.snapshots import Objects
 from muster.runtime.config import BadSettingError
 from muster.simulator.broker import Report
-from muster.simulator.source import TooManyWatchesError
 
 _SETTLE_SECONDS = 2.0
 """How long to wait for the functions' last answers, so that the report has them."""
@@ -231,7 +230,7 @@ def _errors() -> Iterator[None]:
             yield
     except (BadKubeconfigError, BadSettingError) as error:
         raise BadInput(str(error)) from None
-    except (FunctionDownError, TooManyWatchesError) as error:
+    except FunctionDownError as error:
         raise CommandError(str(error)) from None
     except BrokenPipeError:
         raise

@@ -61,6 +61,8 @@ class Connections:
             context = configuration.proxy_ssl_context = tls.context_of(configuration)
             manager: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
             tls.share(context, manager)
+            if not configuration.verify_ssl:  # as its kubeconfig says; urllib3 would warn at each request
+                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         else:
             manager = RESTClientObject(configuration).pool_manager
         # The manager would look the pool up again for each request, by a key of all TLS settings.

@@ -9,40 +9,38 @@ cases, and refreshes nothing.
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
-import math
 import os
 import re
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 from kubernetes.client.configuration import Configuration
 from kubernetes.config.kube_config import load_kube_config_from_dict
 
 from muster.cluster.client import Client
+from muster.cluster.kubeconfig_entries import (
+    MOST_BYTES,
+    check_files,
+    check_types,
+    is_http,
+    paths_in,
+    supported,
+    text_of,
+    without_login,
+)
 from muster.objects import yaml_files
 from muster.objects.memory import DataLimit, TooMuchDataError
 
 _LISTS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 """The lists of a kubeconfig, and the field of an entry beside its name."""
 
-_FILES = ("tokenFile", "client-certificate", "client-key", "certificate-authority")
-"""The fields of a user or a cluster that name a file."""
-
-_IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
-"""The fields of a user that acts as another one, which the `kubernetes` package does not read."""
-
-MOST_BYTES = 1024 * 1024
-"""The most that is read of a file: a hundred clusters with certificates."""
 MOST_DATA = 16 * 1024 * 1024
 """The most memory of the data of all files: three thousand clusters without certificates."""
 
@@ -168,7 +166,8 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     limit = DataLimit(MOST_DATA)
     documents = [_read(path, limit) for path in files]
     entries = {name: _merged(name, zip(files, documents, strict=True)) for name in _LISTS}
-    chosen = context or next(filter(None, (_text(document, "current-context") for document in documents)), "")
+    current = (text_of(document, "current-context") for document in documents)
+    chosen = context or next(filter(None, current), "")
     contexts = entries["contexts"]
     known = f"--context chooses from {', '.join(map(repr, contexts))}" if contexts else "nor any context"
     if not chosen:
@@ -176,100 +175,30 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     if chosen not in contexts:
         raise BadKubeconfigError(f"{named}: has no context {chosen!r}; {known}")
     found = contexts[chosen]
-    user = _entry(named, chosen, entries["users"], "user", _text(found, "user"))
-    cluster = _entry(named, chosen, entries["clusters"], "cluster", _text(found, "cluster"))
-    server = _text(cluster, "server") or ""
-    if not _is_http(server):
+    user = _entry(named, chosen, entries["users"], "user", text_of(found, "user"))
+    cluster = _entry(named, chosen, entries["clusters"], "cluster", text_of(found, "cluster"))
+    server = text_of(cluster, "server") or ""
+    if not is_http(server):
         raise BadKubeconfigError(
-            f"{named}: cluster {_text(found, 'cluster')!r}: server {_without_login(server)!r} is not a URL"
+            f"{named}: cluster {text_of(found, 'cluster')!r}: server {without_login(server)!r} is not a URL"
             if server
-            else f"{named}: cluster {_text(found, 'cluster')!r} has no server"
+            else f"{named}: cluster {text_of(found, 'cluster')!r} has no server"
         )
     plugin = user.get("exec")
-    command = _text(plugin, "command") if isinstance(plugin, Mapping) else ""
-    namespace = _text(found, "namespace") or "default"
+    command = text_of(plugin, "command") if isinstance(plugin, Mapping) else ""
+    namespace = text_of(found, "namespace") or "default"
     try:
-        user = _supported(user)
-        _check_files({**cluster, **user})
+        check_types({**cluster, **user})
+        user = supported(user)
+        check_files({**cluster, **user})
     except ValueError as error:
         raise BadKubeconfigError(f"{named}: context {chosen!r}: {error}") from None
     return Kubeconfig(files, chosen, namespace, server, cluster, user, command or "")
 
 
-def _supported(user: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a user in the fields that the package reads, with one token: the one that kubectl sends.
-
-    Raises:
-        ValueError: the user acts as another one; or has an auth-provider other than `oidc`, which kubectl has
-            refused since 1.26; or one whose token is missing or has expired.
-    """
-    if any(user.get(key) for key in _IMPERSONATION):
-        raise ValueError(f"impersonation ({', '.join(_IMPERSONATION)}) is not supported")
-    if _text(user, "tokenFile"):
-        user = {key: value for key, value in user.items() if key != "token"}
-    provider = user.get("auth-provider")
-    if provider is None:
-        return user
-    if not isinstance(provider, Mapping) or provider.get("name") != "oidc":
-        raise ValueError("only the auth-provider oidc is supported; use an exec plugin")
-    config = provider.get("config")
-    token = _text(config, "id-token") if isinstance(config, Mapping) else None
-    if not token or _expiry(token) < time.time():
-        raise ValueError("the id-token of the auth-provider is missing or has expired; kubectl refreshes it")
-    return {**{key: value for key, value in user.items() if key != "auth-provider"}, "token": token}
-
-
-def _expiry(token: str) -> float:
-    """Return when a JSON web token expires, in seconds since 1970; inf if it does not say.
-
-    A time that is no number of 64 bits is in the past: client-go cannot read it, but for a number in quotes.
-    """
-    try:
-        payload = token.split(".")[1]
-        expiry = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["exp"]
-    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
-        return math.inf
-    is_number = isinstance(expiry, int | float) and not isinstance(expiry, bool)
-    return expiry if is_number and -(2**63) <= expiry < 2**63 else -math.inf
-
-
 def _without_extensions(entry: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a cluster or a user without what other programs keep in it, which may be anything."""
-    return {key: value for key, value in entry.items() if key != "extensions"}
-
-
-def _check_files(entries: Mapping[str, Any]) -> None:
-    """Check the files that a user and a cluster name: the package reads them whole, and some never end.
-
-    Raises:
-        ValueError: one is a device, is empty, or has more than MOST_BYTES.
-    """
-    for key, path in _paths(entries).items():
-        try:
-            usable = not path.exists() or (path.is_file() and 0 < path.stat().st_size <= MOST_BYTES)
-        except OSError as error:  # in a folder of others, or a name that is too long
-            raise ValueError(f"{key} {path}: {error.strerror}") from None
-        if not usable:
-            raise ValueError(f"{key} {path}: is no file of 1 to {MOST_BYTES} bytes")
-
-
-def _paths(entries: Mapping[str, Any]) -> dict[str, Path]:
-    """Return the paths in a user or a cluster, by field."""
-    return {key: Path(path) for key in _FILES if (path := _text(entries, key))}
-
-
-def _is_http(server: str) -> bool:
-    try:
-        parts = urlsplit(server)
-        port = parts.port
-    except ValueError:  # `http://[::1`, or a port that is no number
-        return False
-    return parts.scheme in {"http", "https"} and port != 0
-
-
-def _without_login(server: str) -> str:
-    """Return what is no URL without what may be its user, password and query."""
-    return re.split(r"[?#]", re.sub(r"(?s)^([A-Za-z][\w+.-]*://)?.*@", r"\1", server))[0]
+    """Return a cluster or a user without what other programs keep in it, and without fields that are null."""
+    return {key: value for key, value in entry.items() if key != "extensions" and value is not None}
 
 
 def _read(path: Path, limit: DataLimit) -> Mapping[str, Any]:
@@ -308,7 +237,7 @@ def _merged(name: str, documents: Iterator[tuple[Path, Mapping[str, Any]]]) -> d
             raise BadKubeconfigError(f"{path}: {name}: must be a list")
         for number, entry in enumerate(entries):
             content = entry.get(_LISTS[name]) or {} if isinstance(entry, Mapping) else None
-            if not isinstance(content, Mapping) or not _text(entry, "name"):
+            if not isinstance(content, Mapping) or not text_of(entry, "name"):
                 raise BadKubeconfigError(f"{path}: {name}[{number}]: must have name and {_LISTS[name]}")
             if entry["name"] not in merged:
                 merged[entry["name"]] = _with_absolute_paths(content, path.parent.absolute())
@@ -317,9 +246,9 @@ def _merged(name: str, documents: Iterator[tuple[Path, Mapping[str, Any]]]) -> d
 
 def _with_absolute_paths(entry: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
     """Return an entry whose paths are absolute; those in a kubeconfig are relative to its folder."""
-    absolute: dict[str, Any] = {key: str(folder / path) for key, path in _paths(entry).items()}
+    absolute: dict[str, Any] = {key: str(folder / path) for key, path in paths_in(entry).items()}
     plugin = entry.get("exec")
-    if isinstance(plugin, Mapping) and os.sep in (command := _text(plugin, "command") or ""):
+    if isinstance(plugin, Mapping) and os.sep in (command := text_of(plugin, "command") or ""):
         absolute["exec"] = {**plugin, "command": str(folder / command)}
     return {**entry, **absolute}
 
@@ -335,11 +264,6 @@ def _entry(
     if name not in entries:
         raise BadKubeconfigError(f"{named}: context {context!r}: there is no {kind} {name!r}")
     return entries[name]
-
-
-def _text(mapping: Any, field: str) -> str | None:
-    value = mapping.get(field)
-    return value if isinstance(value, str) and value else None
 
 
 @contextmanager

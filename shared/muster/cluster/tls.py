@@ -18,6 +18,7 @@ def context_of(configuration: Configuration) -> ssl.SSLContext:
 
     Raises:
         OSError: a certificate or key cannot be read.
+        ValueError: the key is encrypted.
     """
     context = create_urllib3_context(
         cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
@@ -39,4 +40,4 @@ def share(context: ssl.SSLContext, manager: urllib3.PoolManager) -> None:
 
 def _no_password() -> str:
     """Refuse an encrypted key, for which OpenSSL would ask on the terminal."""
-    raise ssl.SSLError("the client key is encrypted")
+    raise ValueError("the client key is encrypted")

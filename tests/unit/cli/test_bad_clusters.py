@@ -16,7 +16,8 @@ import yaml
 from click.testing import Result
 
 from muster.cluster.client import Client
-from muster.cluster.kubeconfig import MOST_BYTES, MOST_DATA
+from muster.cluster.kubeconfig import MOST_DATA
+from muster.cluster.kubeconfig_entries import MOST_BYTES
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.conftest import Wording
 from tests.support import builders as b

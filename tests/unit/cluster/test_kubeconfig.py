@@ -197,6 +197,42 @@ def test_all_connections_take_the_same_certificates(tmp_path: Path, *, skip: boo
     assert skip or first.proxy_config.ssl_context is first.ssl_context
 
 
+@pytest.mark.parametrize(
+    ("of", "field", "value"),
+    [
+        ("cluster", "tls-server-name", 5),
+        ("cluster", "tls-server-name", "a\0b"),
+        ("cluster", "tls-server-name", ".."),
+        ("cluster", "tls-server-name", "a" * 64),
+        ("cluster", "insecure-skip-tls-verify", "false"),
+        ("cluster", "insecure-skip-tls-verify", 1),
+        ("cluster", "certificate-authority", ["a"]),
+        ("cluster", "proxy-url", 5),
+        ("cluster", "proxy-url", "socks5://127.0.0.1:1"),
+        ("user", "token", 5),
+        ("user", "client-key-data", {"a": "b"}),
+    ],
+)
+def test_fields_of_other_types_are_refused(tmp_path: Path, of: str, field: str, value: Any) -> None:
+    """By kubectl too; the package took the text "false" for true, and others ended a command as a bug."""
+    path = write(tmp_path / "config", {}, "https://127.0.0.1:1")
+    content = yaml.safe_load(path.read_text())
+    content[f"{of}s"][0][of][field] = value
+    path.write_text(yaml.safe_dump(content))
+    with pytest.raises(BadKubeconfigError, match=f"context 'here': {field} "):
+        read_kubeconfig([path])
+
+
+@pytest.mark.parametrize("name", ["a", "a-b.example.com.", "a_b", "10.0.0.1", "::1", "", None])
+def test_the_name_of_a_server_is_a_host_name_or_an_address(tmp_path: Path, name: Any) -> None:
+    """As the `ssl` module takes them; without one the host of the server counts."""
+    path = write(tmp_path / "config", {}, "https://127.0.0.1:1")
+    content = yaml.safe_load(path.read_text())
+    content["clusters"][0]["cluster"]["tls-server-name"] = name
+    path.write_text(yaml.safe_dump(content))
+    assert read_kubeconfig([path]).client("test")
+
+
 def test_a_file_with_a_long_name_is_no_certificate(tmp_path: Path) -> None:
     """The error names it."""
     path = write(tmp_path / "config", {"client-certificate": "a" * 300})

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from muster.cluster.errors import AnswerTooLarge, ClusterError, Expired
+from muster.cluster.paging import Page, pages
 from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
 from muster.simulator.source.events import ChangeType, Object, to_event
@@ -32,20 +33,18 @@ _BOOKMARK = "BOOKMARK"
 _log = logging.getLogger(__name__)
 
 
-class TooManyWatchesError(Exception):
+class TooManyWatchesError(ClusterError):
     """Sources watch more kinds and namespaces than MOST_WATCHES."""
 
-    def __init__(self, watches: int) -> None:
-        super().__init__(f"the sources watch {watches} kinds and namespaces, of {MOST_WATCHES} at most")
+    def __init__(self) -> None:
+        super().__init__(f"the sources watch more than {MOST_WATCHES} kinds and namespaces")
 
 
 class Watchable(Protocol):
     """The methods that a source calls; `muster.cluster.client.Client` implements them."""
 
-    def list_with_version(
-        self, resource: Resource, namespace: str = "", *, labels: str = ""
-    ) -> tuple[list[Object], str]:
-        """Return the objects, and the resourceVersion of the list."""
+    def page(self, resource: Resource, namespace: str = "", *, labels: str = "", token: str = "") -> Page:
+        """Return a page of a list."""
         ...
 
     def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
@@ -164,7 +163,7 @@ def start_all(
     chosen = [(source, namespaces_of(source.spec, source.cluster)) for source in sources]
     watches = sum(len(source.spec.kinds) * len(namespaces) for source, namespaces in chosen)
     if watches > MOST_WATCHES:
-        raise TooManyWatchesError(watches)
+        raise TooManyWatchesError
     counted(watches)
     threads = [
         threading.Thread(
@@ -179,13 +178,22 @@ def start_all(
 
 
 def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
-    """Return the namespaces that a source watches; "" is all. The selector is evaluated at the start only."""
+    """Return the namespaces that a source watches; "" is all. The selector is evaluated at the start only.
+
+    Raises:
+        TooManyWatchesError: they are more than MOST_WATCHES.
+    """
     if spec.namespaces is None:
         return [spec.namespace]
     if not spec.namespaces:
         return [""]
-    selected, _ = cluster.list_with_version(NAMESPACES, labels=spec.namespaces)
-    return [namespace["metadata"]["name"] for namespace in selected]
+    names: list[str] = []
+    selector = spec.namespaces
+    for page in pages(lambda token: cluster.page(NAMESPACES, labels=selector, token=token)):
+        names += (namespace["metadata"]["name"] for namespace in page.objects)
+        if len(names) > MOST_WATCHES:
+            raise TooManyWatchesError
+    return names
 
 
 class _Stream:
