@@ -30,7 +30,7 @@ from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.status import ApiError
-from muster.simulator.broker import Answer, Broker, CloudEvent, NotAnEventError, Target
+from muster.simulator.broker import TTL, Answer, Broker, CloudEvent, NotAnEventError, Target
 from muster.simulator.direct import Direct
 from muster.simulator.source import ChangeType, Mode, to_event
 from muster.simulator.typed import first_type_fault
@@ -194,8 +194,12 @@ SWEEP = CloudEvent(
 )
 
 
+_NAMING = ("id", "type", "subject", "knativeerrorcode")
+"""The attributes of a dead letter that are kept: an event may have thousands, and goes to six functions."""
+
+
 def event_of(request: RecordedRequest) -> CloudEvent:
-    """Return a recorded event as a broker parses it.
+    """Return a recorded event as a broker parses it, without the TTL of the one that it came from.
 
     Raises:
         BadFileError: the broker would refuse it, or its data, which may be Base64, has too many values.
@@ -208,7 +212,7 @@ def event_of(request: RecordedRequest) -> CloudEvent:
         raise BadFileError(request.location, "is nested too deeply") from None
     if has_more_values(event.data, MOST_VALUES):
         raise BadFileError(request.location, f"its data has more than {MOST_VALUES} JSON values")
-    return event
+    return event.without(TTL)
 
 
 def without_groups(snapshot: RecordedObjects) -> RecordedObjects:
@@ -254,7 +258,7 @@ class ReplayStack:
         now: the only time the functions see.
         overlay: the kustomization folder with triggers, sources and steps.
         activities: what the functions did so far.
-        dead_letters: what could not be delivered so far.
+        dead_letters: the naming attributes of what could not be delivered so far.
         server: the API server, of the release that the overlay is for.
     """
 
@@ -341,7 +345,8 @@ class ReplayStack:
         return call
 
     def _store_dead_letter(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
-        self.dead_letters.append(CloudEvent.from_http(headers, body))
+        letter = CloudEvent.from_http(headers, body)
+        self.dead_letters.append(CloudEvent({name: letter[name] for name in _NAMING}))
         return Answer(202)
 
     def _changes(self) -> Iterator[CloudEvent]:

@@ -5,7 +5,7 @@ read from its source.
 """
 
 from muster.simulator.broker.attributes import NotAnEventError
-from muster.simulator.broker.broker import AnswerTooLongError, Broker, Observer, RefusedError, Report
+from muster.simulator.broker.broker import TTL, AnswerTooLongError, Broker, Observer, RefusedError, Report
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.ingress import Ingress
 from muster.simulator.broker.ping import PingTimer
@@ -13,6 +13,7 @@ from muster.simulator.broker.targets import Answer, HttpTarget, NoAnswerError, T
 from muster.simulator.broker.wiring import PingSource, Trigger, Wiring
 
 __all__ = [
+    "TTL",
     "Answer",
     "AnswerTooLongError",
     "Broker",

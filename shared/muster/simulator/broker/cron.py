@@ -45,7 +45,7 @@ class Schedule:
         _check(text)
         try:
             CronSim(text, _EPOCH)
-        except CronSimError as error:
+        except (CronSimError, ValueError) as error:  # a number may have too many digits
             raise UnsupportedManifestError(f"schedule {text!r}: {error}") from error
         return cls(text, _zone(timezone) if timezone else UTC)
 

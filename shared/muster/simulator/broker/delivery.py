@@ -22,6 +22,9 @@ Knative 0.47.0 means to cut longer ones, but its dispatcher ends with a panic: i
 a buffer of 1024 bytes (`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
 """
 
+_LARGEST_EXPONENT = 60
+"""Of the factor of a wait; one of a second is then longer than any broker runs."""
+
 _RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
 _DURATION = TypeAdapter(timedelta)
 _KNOWN = {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
@@ -81,7 +84,7 @@ class Delivery:
 
     def wait_before_retry(self, number: int) -> float:
         """Return the seconds before a retry. The first is number 0: a linear policy retries once at once."""
-        factors = {"": 0.0, "linear": float(number), "exponential": 2.0**number}
+        factors = {"": 0.0, "linear": float(number), "exponential": 2.0 ** min(number, _LARGEST_EXPONENT)}
         return self.delay * factors[self.policy]
 
 
@@ -92,10 +95,13 @@ def destination(spec: Mapping[str, Any]) -> str:
     which Knative resolves against the address of the reference.
 
     Raises:
-        UnsupportedManifestError: there is no reference, or the `uri` is an address of its own.
+        UnsupportedManifestError: there is no reference, or the `uri` is an address of its own, or none.
     """
     name: str = (spec.get("ref") or {}).get("name", "")
-    uri = urlsplit(spec.get("uri", ""))
+    try:
+        uri = urlsplit(spec.get("uri", ""))
+    except ValueError as error:  # `//[`
+        raise UnsupportedManifestError(f"uri {spec['uri']!r}: {error}") from None
     if not name or uri.scheme or uri.netloc:
         raise UnsupportedManifestError("the local broker knows subscribers by `ref`, not by `uri`")
     path = uri.path.strip("/")

@@ -77,6 +77,7 @@ def test_timezones(timezone: str, fires: str) -> None:
         pytest.param("* * * * 5-7/2", "day-of-week", id="a range to that number"),
         pytest.param("* * * * 5L", "day-of-week", id="the last Friday"),
         pytest.param("* * * * MON#2", "day-of-week", id="the second Monday"),
+        pytest.param("9" * 5_000 + " * * * *", "schedule", id="a number of many digits"),
         pytest.param("@hourly", "@hourly", id="a word for a schedule"),
         pytest.param("@every soon", "@every soon", id="every soon"),
         pytest.param("@every 0s", "@every 0s", id="without end"),

@@ -82,6 +82,12 @@ def test_unsupported_fields_are_refused(spec: dict[str, Any]) -> None:
         Delivery.from_manifest(spec)
 
 
+def test_the_wait_before_a_late_retry_is_a_number() -> None:
+    """A broker may be told to retry more often than a float has powers of two."""
+    delivery = Delivery(retry=2_000, policy="exponential", delay=1.0)
+    assert delivery.wait_before_retry(1_100) == delivery.wait_before_retry(60) > 10**18
+
+
 SERVICE = {"ref": {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "name": "muster"}}
 
 
@@ -99,7 +105,10 @@ def test_a_destination_is_a_service_with_its_path(spec: dict[str, Any], named: s
     assert destination(spec) == named
 
 
-@pytest.mark.parametrize("spec", [{}, {"uri": "http://elsewhere/"}, {**SERVICE, "uri": "http://elsewhere/"}])
+@pytest.mark.parametrize(
+    "spec",
+    [{}, {"uri": "http://elsewhere/"}, {**SERVICE, "uri": "http://elsewhere/"}, {**SERVICE, "uri": "//["}],
+)
 def test_an_address_of_its_own_is_no_destination(spec: dict[str, Any]) -> None:
     """The local broker has addresses of Services only."""
     with pytest.raises(UnsupportedManifestError):
