@@ -29,10 +29,10 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"{}[]"))
 _SEPARATORS = frozenset((b",", b":"))
 
 _SLICE = 4 * 1024
-"""The bytes of an answer in which values that are too deep are looked for at once."""
+"""The bytes of an answer that are checked at once for values that are too deep."""
 
 _HEIGHT = 20
-"""The levels of values that begin and end in a slice without being looked at one by one."""
+"""The most levels of the values that begin and end in a slice of which the brackets are only counted."""
 
 _JSON = re.compile(rb"\s*+[\[{]")
 """The beginning of an object or a list; the metrics of an API server have none."""
@@ -149,7 +149,7 @@ class _ShallowJson:
         self._depth = 0
 
     def skip(self, parts: list[bytes]) -> bool:
-        """Take the next parts, if none of their values is too deep; False if one may be."""
+        """Count the brackets of the next parts; False, and nothing is counted, if a value may be too deep."""
         brackets = b"".join(parts).translate(None, _NO_BRACKETS)
         for _ in range(_HEIGHT // 2):
             brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
@@ -160,7 +160,7 @@ class _ShallowJson:
         return True
 
     def add(self, place: int, part: bytes) -> None:
-        """Take the next part, which begins at a place of the text."""
+        """Look at each bracket of the next part, which begins at a place of the text."""
         if part in _SEPARATORS:
             return
         for bracket in _BRACKET.finditer(part):

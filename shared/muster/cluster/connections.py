@@ -57,14 +57,10 @@ class Connections:
             # The package takes HTTP_PROXY for every host that NO_PROXY does not name.
             configuration.proxy = None
         self._configuration = configuration
-        if keep_certificates and urlsplit(configuration.host).scheme == "https":
-            context = configuration.proxy_ssl_context = tls.context_of(configuration)
-            manager: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
-            tls.share(context, manager)
-            if not configuration.verify_ssl:  # as its kubeconfig says; urllib3 would warn at each request
-                urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        else:
-            manager = RESTClientObject(configuration).pool_manager
+        keeps = keep_certificates and urlsplit(configuration.host).scheme == "https"
+        manager: urllib3.PoolManager = (
+            tls.manager_of(configuration) if keeps else RESTClientObject(configuration).pool_manager
+        )
         # The manager would look the pool up again for each request, by a key of all TLS settings.
         self._pool = manager.connection_from_url(configuration.host)
         url = urlsplit(configuration.host)

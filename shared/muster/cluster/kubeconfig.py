@@ -83,8 +83,8 @@ class Kubeconfig:
             "kind": "Config",
             "current-context": self.context,
             "contexts": [{"name": self.context, "context": context}],
-            "clusters": [{"name": "its-cluster", "cluster": _without_extensions(self.cluster)}],
-            "users": [{"name": "its-user", "user": _without_extensions(self.user)}],
+            "clusters": [{"name": "its-cluster", "cluster": _used_fields(self.cluster)}],
+            "users": [{"name": "its-user", "user": _used_fields(self.user)}],
         }
 
     @property
@@ -98,7 +98,7 @@ class Kubeconfig:
 
         Args:
             user_agent: the caller's name in the API server's audit log.
-            options: others of the client.
+            options: further arguments of `Client`.
 
         Raises:
             BadKubeconfigError: a certificate cannot be read, or the plugin failed.
@@ -125,7 +125,7 @@ def client_of(kubeconfig: str, user_agent: str = "muster", **options: Any) -> Cl
     Args:
         kubeconfig: the value.
         user_agent: the caller's name in the API server's audit log.
-        options: others of the client.
+        options: further arguments of `Client`.
 
     Raises:
         BadKubeconfigError: no file exists, or they cannot be used.
@@ -196,7 +196,7 @@ def read_kubeconfig(paths: Sequence[Path], context: str = "") -> Kubeconfig:
     return Kubeconfig(files, chosen, namespace, server, cluster, user, command or "")
 
 
-def _without_extensions(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+def _used_fields(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a cluster or a user without what other programs keep in it, and without fields that are null."""
     return {key: value for key, value in entry.items() if key != "extensions" and value is not None}
 

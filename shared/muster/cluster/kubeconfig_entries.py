@@ -114,10 +114,10 @@ def paths_in(entries: Mapping[str, Any]) -> dict[str, Path]:
     return {key: Path(path) for key in _FILES if (path := text_of(entries, key))}
 
 
-def is_http(server: str) -> bool:
+def is_http(text: str) -> bool:
     """Whether a text is a URL of http or https."""
     try:
-        parts = urlsplit(server)
+        parts = urlsplit(text)
         port = parts.port
     except ValueError:  # `http://[::1`, or a port that is no number
         return False

@@ -6,6 +6,7 @@ import ssl
 
 import urllib3
 from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
 from urllib3.util.ssl_ import create_urllib3_context
 
 _LOADED_BY_URLLIB3 = ("ca_certs", "ca_cert_data", "cert_file", "key_file")
@@ -13,13 +14,23 @@ _LOADED_BY_URLLIB3 = ("ca_certs", "ca_cert_data", "cert_file", "key_file")
 0.4 s."""
 
 
-def context_of(configuration: Configuration) -> ssl.SSLContext:
-    """Return a context with the certificates of a configuration.
+def manager_of(configuration: Configuration) -> urllib3.PoolManager:
+    """Return a pool manager whose connections, also to a proxy, share one context.
 
     Raises:
         OSError: a certificate or key cannot be read.
         ValueError: the key is encrypted.
     """
+    context = configuration.proxy_ssl_context = _context_of(configuration)
+    if not configuration.verify_ssl:  # as its kubeconfig says; urllib3 would warn at each request
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+    manager: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
+    manager.connection_pool_kw.update(dict.fromkeys(_LOADED_BY_URLLIB3), ssl_context=context)
+    return manager
+
+
+def _context_of(configuration: Configuration) -> ssl.SSLContext:
+    """Return a context with the certificates of a configuration."""
     context = create_urllib3_context(
         cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
     )
@@ -30,12 +41,6 @@ def context_of(configuration: Configuration) -> ssl.SSLContext:
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, configuration.key_file, password=_no_password)
     return context
-
-
-def share(context: ssl.SSLContext, manager: urllib3.PoolManager) -> None:
-    """Let all connections of a manager take this context, and load no certificates of their own."""
-    manager.connection_pool_kw.update(dict.fromkeys(_LOADED_BY_URLLIB3))
-    manager.connection_pool_kw["ssl_context"] = context
 
 
 def _no_password() -> str:

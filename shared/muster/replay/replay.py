@@ -89,7 +89,7 @@ class ReplayResult:
     Attributes:
         objects: all objects of the cluster.
         activities: what the functions did, in order.
-        dead_letters: events that no retry could deliver.
+        dead_letters: the naming attributes of events that no retry could deliver.
     """
 
     objects: Objects

@@ -23,7 +23,7 @@ a buffer of 1024 bytes (`dispatchExecutionInfoTransformers` in pkg/kncloudevents
 """
 
 _LARGEST_EXPONENT = 60
-"""Of the factor of a wait; one of a second is then longer than any broker runs."""
+"""The largest power of two that multiplies a backoff delay: a float overflows at 1,024."""
 
 _RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
 _DURATION = TypeAdapter(timedelta)
@@ -95,7 +95,7 @@ def destination(spec: Mapping[str, Any]) -> str:
     which Knative resolves against the address of the reference.
 
     Raises:
-        UnsupportedManifestError: there is no reference, or the `uri` is an address of its own, or none.
+        UnsupportedManifestError: there is no reference, or the `uri` is an address of its own or no URL.
     """
     name: str = (spec.get("ref") or {}).get("name", "")
     try:
