@@ -10,8 +10,9 @@ def main() -> None:
     """Run the command; say which packages to install if they are missing."""
     try:
         from muster.cli import main as command  # noqa: PLC0415 - click may not be installed
+        from muster.cli import process  # noqa: PLC0415 - likewise
 
-        command()
+        process.run(command, sys.argv[1:])
     except ModuleNotFoundError as error:
         sys.exit(_missing(error))
     except KeyboardInterrupt:  # while modules are imported; muster.cli exits alike during a command

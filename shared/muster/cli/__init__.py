@@ -11,7 +11,6 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -89,12 +88,12 @@ class _Subcommands(click.Group):
         except BrokenPipeError:
             _discard_output()
             sys.exit(PIPE_CLOSED)
-        except ModuleNotFoundError:  # the entry point says what to install
+        except (ModuleNotFoundError, MemoryError):  # the entry point says what is missing or too little
             raise
         except OSError as error:
             sys.exit(_report_os_error(error))
         except Exception as error:  # noqa: BLE001 - a person gets one line, also of a bug
-            _report_bug(error)
+            report_bug(error)
             sys.exit(BUG)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -117,9 +116,7 @@ def _one_line(text: str) -> str:
 
 
 def _require_output() -> None:
-    """Replace a closed standard error by none, and refuse a closed standard output."""
-    if sys.stderr is None:  # `muster lint a.yaml 2>&-`
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+    """Refuse a closed standard output."""
     if sys.stdout is None:  # `muster lint a.yaml >&-`
         raise CommandError("standard output is closed")
 
@@ -140,7 +137,7 @@ def _report_os_error(error: OSError) -> int:
         _discard_output()
         echo_line(f"muster: {error.strerror}", err=True)
         return 1
-    _report_bug(error)
+    report_bug(error)
     return BUG
 
 
@@ -149,12 +146,13 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _report_bug(error: Exception) -> None:
+def report_bug(error: Exception) -> None:
+    """Print an exception that nobody expected in one line, or its trace if the environment asks for it."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
         return
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{place.filename}:{place.lineno}"
+    places = traceback.extract_tb(error.__traceback__)
+    where = f"{places[-1].filename}:{places[-1].lineno}" if places else "no trace"
     text = _one_line(f"{type(error).__name__}: {error}")
     echo_line(f"muster: this is a bug: {text} ({where}); {TRACEBACK}=1 prints its trace", err=True)
 

@@ -30,16 +30,32 @@ _SHORTEST_SECONDS = 0.1
 _LONG_STEP_SECONDS = 5
 """From this time on it shows how long a step takes."""
 
+_TICK_SECONDS = 10.0
+"""How often a command looks whether it was silent."""
+
+_SILENT_TICKS = 4
+"""After so many a command says that it still works: after 40 to 50 s; `status --watch` waits for 30 s."""
+
+_shown = threading.Event()
+"""Set by whatever is printed on a terminal."""
+
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines on standard output, or standard error with `err`; other control characters are escaped."""
+    _note_printed(err=err)
     lines = "\n".join(map(printable, text.split("\n")))
     click.echo(lines, err=err, nl=nl)  # noqa: TID251 - the one place that prints
 
 
 def echo_line(text: str, *, err: bool = False) -> None:
     """Print one line; line breaks in it, such as those of a name, are escaped as well."""
+    _note_printed(err=err)
     click.echo(printable(text), err=err)  # noqa: TID251 - as in `echo`
+
+
+def _note_printed(*, err: bool) -> None:
+    if err or sys.stdout.isatty():
+        _shown.set()
 
 
 def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -183,6 +199,22 @@ def repeated(action: Callable[[], object], first: float, then: float) -> Iterato
 
 
 @contextmanager
+def signs_of_life() -> Iterator[None]:
+    """Print a line if nothing was printed for 40 s in the `with` block and standard error is a terminal."""
+    silent = 0
+
+    def look() -> None:
+        nonlocal silent
+        silent = 0 if _shown.is_set() else silent + 1
+        _shown.clear()
+        if silent >= _SILENT_TICKS:
+            echo_line(f"muster: still working, {silent * _TICK_SECONDS:.0f} s without output", err=True)
+
+    with repeated(look, _TICK_SECONDS, _TICK_SECONDS):
+        yield
+
+
+@contextmanager
 def step_shown(text: str) -> Iterator[Callable[[str], None]]:
     """Yield what shows the present step of slow work in one line, if standard error is a terminal.
 
@@ -269,7 +301,12 @@ def progress(length: int, label: str, *, hidden: bool = False) -> Iterator[Calla
     """Show a progress bar for long work if standard error is a terminal; yield what advances it by one."""
     hidden = hidden or length < _PROGRESS_FROM or not sys.stderr.isatty()
     with click.progressbar(length=length, label=label, file=sys.stderr, hidden=hidden) as bar:
-        yield lambda: bar.update(1)
+
+        def advance() -> None:
+            _shown.set()
+            bar.update(1)
+
+        yield advance
 
 
 class CommandError(click.ClickException):  # noqa: TID251 - `main` escapes its message

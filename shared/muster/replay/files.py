@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from muster.objects.memory import MOST_MEMORY, TEXT_SHARE, DataLimit, TooMuchDat
 from muster.objects.text import cut_to, has_more_values, text_bytes
 
 _GZIP = 16 + zlib.MAX_WBITS
+_CHUNK = 1024 * 1024
 
 MOST_BYTES = 256 * 1024 * 1024
 """The most that is read of a file, or of what it unpacks to: fifty thousand Jobs. 10 MB may be 10 GB."""
@@ -92,7 +94,7 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = _read_at_most(file, MOST_BYTES + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise BadFileError(str(path), "cannot be decompressed") from None
     except OSError as error:
@@ -100,6 +102,14 @@ def read_bytes(path: Path) -> bytes:
     if len(content) > MOST_BYTES:
         raise BadFileError(str(path), f"has more than {MOST_BYTES} bytes")
     return content
+
+
+def _read_at_most(file: gzip.GzipFile | io.BufferedReader, most: int) -> bytes:
+    """Return what a file has, or the first bytes of it; no buffer for all of them is reserved."""
+    content = io.BytesIO()
+    while (left := most - content.tell()) and (chunk := file.read(min(left, _CHUNK))):
+        content.write(chunk)
+    return content.getvalue()
 
 
 def read_text(path: Path, limit: DataLimit | None = None) -> str:
@@ -167,13 +177,16 @@ def are_json_lines(content: bytes) -> bool:
     return not _OTHER_LINE.search(content) and len(list(islice(_LINE.finditer(content), 2))) > 1
 
 
-def json_lines(path: Path, content: bytes, limit: DataLimit | None = None) -> Iterator[tuple[str, Any]]:
+def json_lines(
+    path: Path, content: bytes, limit: DataLimit | None = None, longest: int = MOST_BYTES
+) -> Iterator[tuple[str, Any]]:
     """Yield the location, `events.jsonl:3`, and the value of each line of JSON Lines that is not blank.
 
     Args:
         path: of the file.
         content: of the file.
         limit: of the data of all files of a command; None for one of its own.
+        longest: bytes of a line.
 
     Raises:
         BadFileError: a line is not JSON, is too large, or has too many values.
@@ -184,6 +197,8 @@ def json_lines(path: Path, content: bytes, limit: DataLimit | None = None) -> It
         number += content.count(b"\n", end, line.start())
         end = line.start()
         location = f"{path}:{number}"
+        if line.end() - end > longest:
+            raise BadFileError(location, f"has more than {longest} bytes")
         try:
             yield location, json_value(decoded(location, line[0]), limit)
         except (ValueError, RecursionError) as error:

@@ -36,6 +36,8 @@ EVENT_LIMITS = EventLimits(MOST_VALUES, Settings.attribute_limit)
 """The limits of an event in a file: those of the functions."""
 EVENT_BYTES = 500
 """Bytes of an event beside its body."""
+EVENT_TEXT_BYTES = 64 * 1024 * 1024
+"""The most bytes of an event, which is copied several times; an object of a cluster has 1.5 MiB."""
 _REQUEST_FIELDS = {"headers", "body"}
 
 
@@ -80,13 +82,15 @@ def read_events(path: Path, limit: DataLimit | None = None) -> list[RecordedRequ
 
     Raises:
         BadFileError: the file cannot be read, has no event, has more than MOST_EVENTS, or has a value that is
-            no event; or the events take more memory than the limit.
+            no event, or one of more than EVENT_TEXT_BYTES; or the events take more memory than the limit.
     """
     limit = limit or DataLimit()
     documents = _documents(path, read_bytes(path), limit)
     requests: list[RecordedRequest] = []
     with located(str(path)):
         for request in islice(_all_requests(documents), MOST_EVENTS + 1):
+            if len(request.body) > EVENT_TEXT_BYTES:
+                raise BadFileError(request.location, f"has more than {EVENT_TEXT_BYTES} bytes")
             limit.take(EVENT_BYTES + len(request.body) + memory_of(request.headers))
             requests.append(request)
     if len(requests) > MOST_EVENTS:
@@ -98,7 +102,7 @@ def read_events(path: Path, limit: DataLimit | None = None) -> list[RecordedRequ
 
 def _documents(path: Path, content: bytes, limit: DataLimit) -> Iterator[tuple[str, Any]]:
     if format_suffix(path) in {".jsonl", ".ndjson"}:
-        yield from json_lines(path, content, limit)
+        yield from json_lines(path, content, limit, EVENT_TEXT_BYTES)
         return
     text = decoded(str(path), content)
     del content  # as large as the text
@@ -106,7 +110,7 @@ def _documents(path: Path, content: bytes, limit: DataLimit) -> Iterator[tuple[s
         yield str(path), json_value(text, limit)
     except (ValueError, RecursionError) as error:
         if are_json_lines(content := text.encode()):
-            yield from json_lines(path, content, limit)
+            yield from json_lines(path, content, limit, EVENT_TEXT_BYTES)
         elif format_suffix(path) == ".json":
             raise BadFileError(str(path), f"is not JSON: {error}") from None
         else:

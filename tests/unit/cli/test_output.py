@@ -10,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,15 @@ import yaml
 from muster import steps
 from muster.cli import cluster, output, plan
 from muster.cli.check import _shown
-from muster.cli.output import echo_data, echo_documents, echo_items, echo_sections, step_shown
+from muster.cli.output import (
+    echo_data,
+    echo_documents,
+    echo_items,
+    echo_line,
+    echo_sections,
+    signs_of_life,
+    step_shown,
+)
 from muster.cluster.client import Client
 from muster.operator.check import Finding, Level
 from muster.operator.plan import plan_step
@@ -86,6 +95,34 @@ def test_not_all_of_many_steps_are_printed(monkeypatch: pytest.MonkeyPatch) -> N
         for number in range(1, 1_000):
             show(f"event {number}")
     assert terminal.getvalue().count("event") < 100
+
+
+def test_a_silent_command_says_that_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it does, a person at a terminal sees a line within a minute."""
+    monkeypatch.setattr(output, "_TICK_SECONDS", 0.01)
+    terminal = _on_a_terminal(monkeypatch, "still working")
+    with signs_of_life():
+        assert terminal.seen.wait(20)
+
+
+def test_a_command_that_prints_needs_no_other_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line begins the time anew."""
+    looks: list[Callable[[], object]] = []
+
+    @contextmanager
+    def by_hand(action: Callable[[], object], _first: float, _then: float) -> Iterator[None]:
+        looks.append(action)
+        yield
+
+    monkeypatch.setattr(output, "repeated", by_hand)
+    terminal = _on_a_terminal(monkeypatch, "still working")
+    with signs_of_life():
+        (look,) = looks
+        for _ in range(10):
+            echo_line("a finding", err=True)
+            for _ in range(output._SILENT_TICKS):
+                look()
+    assert not terminal.seen.is_set()
 
 
 def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

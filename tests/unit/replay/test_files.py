@@ -56,6 +56,32 @@ def test_a_line_of_too_many_values_is_refused_before_it_is_parsed(
         list(files.json_lines(Path("events.jsonl"), text))
 
 
+@pytest.mark.parametrize("name", ["events.jsonl", "events.json"])
+def test_an_event_of_a_file_has_a_limit(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is copied several times: one of 250 MB, which unpacks from one, took `muster replay` 1.1 GB."""
+    monkeypatch.setattr(recorded_requests, "EVENT_TEXT_BYTES", 1000)
+    event = {"specversion": "1.0", "id": "1", "source": "s", "type": "t"}
+    path = tmp_path / name
+    path.write_text(json.dumps({**event, "data": "x" * 800}))
+    assert len(recorded_requests.read_events(path)) == 1
+    path.write_text(json.dumps({**event, "data": "x" * 1000}))
+    with pytest.raises(files.BadFileError, match="has more than 1000 bytes"):
+        recorded_requests.read_events(path)
+
+
+def test_a_file_is_read_without_a_buffer_for_the_largest_one(tmp_path: Path) -> None:
+    """Reserved memory counts in the limit of the process."""
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(b"x" * 3_000_000)
+    tracemalloc.start()
+    try:
+        assert len(files.read_bytes(path)) == 3_000_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 16_000_000
+
+
 def test_characters_of_strings_are_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """An annotation may have a list of indexes."""
     monkeypatch.setattr(files, "MOST_VALUES", 10_000)

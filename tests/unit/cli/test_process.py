@@ -1,0 +1,77 @@
+"""The process of a command: its memory, and what its threads print."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from muster.cli import process
+from tests.conftest import Wording
+from tests.unit.cli.conftest import assert_names
+from tests.unit.cli.sample import a_job
+
+
+def _lint(path: Path, limit: str) -> subprocess.CompletedProcess[str]:
+    """Run `muster lint FILE` in a process of its own with a limit of memory."""
+    return subprocess.run(
+        [sys.executable, "-m", "muster", "lint", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, process.MEMORY: limit},
+    )
+
+
+@pytest.mark.parametrize("limit", ["200000000", "0"])
+def test_a_command_within_its_memory_works(tmp_path: Path, limit: str) -> None:
+    """Also without any limit."""
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(a_job()))
+    assert _lint(path, limit).returncode == 0
+
+
+def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path, wording: Wording) -> None:
+    """It neither takes the memory of others nor prints a trace."""
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [a_job()] * 20_000}))
+    ran = _lint(path, "80000000")
+    assert (ran.returncode, ran.stdout) == (1, "")
+    (line,) = ran.stderr.splitlines()
+    assert_names(line, process.MEMORY)
+    wording(line)
+
+
+@pytest.mark.parametrize("limit", ["1Gi", "-1", "", "٣", "9" * 5000])
+def test_a_limit_that_is_no_number_is_named(tmp_path: Path, limit: str) -> None:
+    """Exit status 2, as for all bad input."""
+    ran = _lint(tmp_path, limit)
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert_names(line, process.MEMORY)
+
+
+def test_an_error_of_a_thread_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its text may have control characters of a cluster's object."""
+    monkeypatch.delenv("MUSTER_TRACEBACK")
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+
+    def fail() -> None:
+        raise ZeroDivisionError("division\n\x1b[31mby zero")
+
+    def command() -> None:
+        thread = threading.Thread(target=fail)
+        thread.start()
+        thread.join()
+
+    process.run(command, ["record"])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert_names(line, "ZeroDivisionError", "test_process.py", r"\x1b")
