@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -41,6 +42,8 @@ MOST_REDRIVES = 999_999
 
 BROKER_EXTENSIONS = {DESTINATION, CODE, ANSWER, ARRIVAL, TTL}
 """Extensions that a broker adds; they are removed before a redrive."""
+_LETTER_NAME = re.compile(r"dead-letter-[0-9a-f]{12}")
+"""The account policy of the step refuses every other name (eventing/security/accounts/dead-letter.yaml)."""
 _EVENT = "event.json"
 _NAMING = (*REQUIRED, "subject", "apiversion", "kind", "namespace", "name", REDRIVES)
 """The attributes that tell a letter from others; they are kept of an event whose attributes are too large."""
@@ -99,6 +102,11 @@ class DeadLetter:
         """Return the event with its number of redrives increased, to be sent again."""
         redrives = _number(self.event.get(REDRIVES, ""), MOST_REDRIVES) or 0
         return {**self.event, REDRIVES: str(min(redrives + 1, MOST_REDRIVES))}
+
+
+def is_name(name: str) -> bool:
+    """Whether a ConfigMap of this name can be a dead letter."""
+    return _LETTER_NAME.fullmatch(name) is not None
 
 
 def of_request(headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED) -> DeadLetter:

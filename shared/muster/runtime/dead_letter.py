@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
-from muster.cluster.errors import AlreadyExists, Gone, Unavailable
+from muster.cluster.errors import AlreadyExists, Forbidden, Gone, Unavailable
 from muster.cluster.interface import Object, RawCluster
 from muster.cluster.permissions import may
 from muster.cluster.read import collect
@@ -149,6 +149,9 @@ class DeadLetters:
             while surplus:
                 self._cluster.write(Action(Verb.DELETE, self._ref(surplus[0])), self.manager)
                 surplus.popleft()
+        except Forbidden:
+            surplus.popleft()  # or it would keep all others from being deleted
+            raise
         finally:
             with self._kept_lock:
                 kept.extendleft(reversed(surplus))  # the next letter tries again
@@ -192,7 +195,8 @@ def _how_it_failed(letter: DeadLetter) -> str:
 
 
 def _ages(config_maps: Iterable[Object]) -> Iterator[tuple[str, str]]:
-    """Yield the creation time and name of each ConfigMap."""
+    """Yield the creation time and name of each ConfigMap that is named like a dead letter."""
     for config_map in config_maps:
         metadata = config_map["metadata"]
-        yield metadata.get("creationTimestamp", ""), metadata["name"]
+        if dead_letters.is_name(metadata["name"]):
+            yield metadata.get("creationTimestamp", ""), metadata["name"]

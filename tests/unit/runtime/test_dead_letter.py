@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from muster.cluster.client import Client
-from muster.cluster.errors import Gone, Unavailable
+from muster.cluster.errors import ClusterError, Forbidden, Gone, Unavailable
 from muster.cluster.paging import Page
-from muster.events.dead_letters import SELECTOR, from_config_map
+from muster.events.dead_letters import LABEL, SELECTOR, from_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.policy.model import Action, Verb
@@ -182,7 +182,10 @@ def test_little_is_kept_of_large_letters() -> None:
     class LargeConfigMaps(FakeCluster):
         def page(self, *_: Any, token: str = "", **__: Any) -> Page:
             number = int(token or 40)
-            metadata = {"name": f"large-{number}", "creationTimestamp": f"2026-11-21T08:00:{number}Z"}
+            metadata = {
+                "name": f"dead-letter-{number:012x}",
+                "creationTimestamp": f"2026-11-21T08:00:{number}Z",
+            }
             text = "x" * 1_000_000 + token
             return Page([{"metadata": metadata, "data": {"text": text}}], str(number - 1) if number else "")
 
@@ -265,8 +268,9 @@ def test_a_letter_waits_no_longer_than_the_deadline(wording: Wording) -> None:
 class CountingCluster(FakeCluster):
     """Remembers which ConfigMaps there are, and how many there were at most; `fails` are not deleted once."""
 
-    def __init__(self, fails: int = 0) -> None:
+    def __init__(self, fails: int = 0, error: ClusterError | None = None) -> None:
         super().__init__()
+        self.error = error or Unavailable("refused")
         self.names: set[str] = set()
         self.most = 0
         self.fails = fails
@@ -283,10 +287,29 @@ class CountingCluster(FakeCluster):
             self.most = max(self.most, len(self.names))
         elif self.fails:
             self.fails -= 1
-            raise Unavailable("refused")
+            raise self.error
         else:
             self.names.remove(action.target.name)
         return super().write(action, manager)
+
+
+def test_a_config_map_with_the_label_alone_stays(client: Client) -> None:
+    """The account policy refuses to delete it, and in a shared namespace a team may write it."""
+    metadata = {"name": "mine", "namespace": HOME, "labels": {LABEL: "true"}}
+    client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, manager="test")
+    letters = keeper(client, limit=2)
+    assert [send(letters, id=str(number)) for number in range(4)] == [202] * 4
+    labelled = client.list(CONFIGMAPS, HOME, labels=SELECTOR)
+    assert len(labelled) == 3
+    assert "mine" in {config_map["metadata"]["name"] for config_map in labelled}
+
+
+def test_a_letter_that_may_not_be_deleted_keeps_no_others() -> None:
+    """It is tried once; the letter that was stored meanwhile is known when it comes again."""
+    cluster = CountingCluster(fails=1, error=Forbidden("protected"))
+    letters = keeper(cluster, limit=1)
+    assert [send(letters, id=str(number)) for number in range(4)] == [202, 503, 202, 202]
+    assert len(cluster.names) == 2
 
 
 def test_letters_in_work_are_all_that_exceed_the_limit() -> None:
