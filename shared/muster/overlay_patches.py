@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import jsonpatch
-from jsonpointer import JsonPointer, JsonPointerException
+from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from muster.objects import yaml_files
 
@@ -108,10 +108,17 @@ class Operation:
         return cls(patch, source, len(json.dumps(operation.get("value"))))
 
     def added_to(self, manifest: Any) -> int:
-        """Return how many characters an object has more after it, if it removes nothing."""
-        return (
-            self.characters if self.source is None else len(json.dumps(self.source.resolve(manifest, None)))
-        )
+        """Return how many characters an object has more after it, if it removes nothing.
+
+        Raises:
+            PatchError: it copies from behind the last entry of a list.
+        """
+        if self.source is None:
+            return self.characters
+        copied = self.source.resolve(manifest, None)
+        if isinstance(copied, EndOfList):
+            raise PatchError(f"from {self.source.path}: has nothing behind the last entry of the list")
+        return len(json.dumps(copied))
 
 
 def patched(manifest: dict[str, Any], operations: list[Operation], left: Left) -> Any:

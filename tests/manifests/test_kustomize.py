@@ -222,6 +222,16 @@ def test_operations_that_double_a_field_are_refused(tmp_path: Path) -> None:
     assert most < 50_000_000
 
 
+def test_nothing_is_copied_from_behind_a_list(tmp_path: Path) -> None:
+    """`-` is the place behind the last entry."""
+    (tmp_path / "job.yaml").write_text("{kind: Job, metadata: {name: a}, spec: {a: []}}")
+    (tmp_path / "kustomization.yaml").write_text(
+        yaml.safe_dump(patched("{op: copy, from: /spec/a/-, path: /b}"))
+    )
+    with pytest.raises(UnsupportedManifestError, match="from /spec/a/-"):
+        load(tmp_path)
+
+
 TEST = "{op: test, path: /kind, value: Job}"
 COPY = "{op: copy, from: /spec, path: /copy}"
 

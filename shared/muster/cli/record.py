@@ -33,7 +33,7 @@ from muster.cli.arguments import (
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import CommandError, clear_line, echo, echo_line, reading_shown, step_shown
 from muster.cluster.client import Client
-from muster.kustomize import CLUSTER, of_kind
+from muster.kustomize import CLUSTER, UnsupportedManifestError
 from muster.local.serving import WsgiServer
 from muster.objects.text import printable
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
@@ -253,12 +253,11 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
     """
     with errors_as_bad_input():
         documents = load_overlay(path) if path.is_dir() else yaml_documents(path, read_text(path))
+    sources = [one for one in documents if isinstance(one, dict) and one.get("kind") == "ApiServerSource"]
     try:
-        specs = tuple(_once(SourceSpec.from_manifest(one)) for one in of_kind(documents, "ApiServerSource"))
-    except (KeyError, ValueError) as error:
+        specs = tuple(_once(SourceSpec.from_manifest(one)) for one in sources)
+    except UnsupportedManifestError as error:
         raise BadInput(f"{path}: {error}") from None
-    except (AttributeError, TypeError):
-        raise BadInput(f"{path}: a field of an ApiServerSource has the wrong type") from None
     if not specs:
         raise BadInput(f"{path}: has no ApiServerSource")
     for spec in specs:

@@ -23,75 +23,7 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 """The types in Python of a type of JSON schema, and what is said of others."""
 _QUANTITY: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
-_STRING: Schema = {"type": "string"}
-_STRINGS: Schema = {"type": "object", "additionalProperties": _STRING}
-_SELECTOR: Schema = {
-    "type": "object",
-    "properties": {
-        "matchLabels": _STRINGS,
-        "matchExpressions": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["key", "operator"],
-                "properties": {
-                    **dict.fromkeys(("key", "operator"), _STRING),
-                    "values": {"type": "array", "items": _STRING},
-                },
-            },
-        },
-    },
-}
-_DESTINATION: Schema = {"type": "object", "properties": {"ref": _STRINGS, "uri": _STRING}}
-_OVERRIDES: Schema = {"type": "object", "properties": {"extensions": _STRINGS}}
-_DELIVERY: Schema = {
-    "type": "object",
-    "properties": {
-        "retry": {"type": "integer", "format": "int32"},
-        **dict.fromkeys(("backoffPolicy", "backoffDelay", "timeout", "retryAfterMax", "format"), _STRING),
-        "deadLetterSink": _DESTINATION,
-    },
-}
-_FILTER: Schema = {
-    "type": "object",
-    "properties": {**dict.fromkeys(("exact", "prefix", "suffix"), _STRINGS), "cesql": _STRING},
-}
-_FILTERS: Schema = {"type": "array", "items": _FILTER}
-_FILTER["properties"].update({"all": _FILTERS, "any": _FILTERS, "not": _FILTER})
-
-
-def _of_spec(**properties: Schema) -> Schema:
-    return {"properties": {"spec": {"type": "object", "properties": properties}}}
-
-
 _MORE: Mapping[tuple[str, str], Schema] = {
-    ("eventing.knative.dev", "Broker"): _of_spec(delivery=_DELIVERY),
-    ("eventing.knative.dev", "Trigger"): _of_spec(
-        broker=_STRING,
-        subscriber=_DESTINATION,
-        delivery=_DELIVERY,
-        filter={"type": "object", "properties": {"attributes": _STRINGS}},
-        filters=_FILTERS,
-    ),
-    ("sources.knative.dev", "PingSource"): _of_spec(
-        **dict.fromkeys(("schedule", "timezone", "data", "contentType"), _STRING),
-        sink=_DESTINATION,
-        ceOverrides=_OVERRIDES,
-    ),
-    ("sources.knative.dev", "ApiServerSource"): _of_spec(
-        **dict.fromkeys(("mode", "serviceAccountName"), _STRING),
-        sink=_DESTINATION,
-        ceOverrides=_OVERRIDES,
-        namespaceSelector=_SELECTOR,
-        resources={
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["apiVersion", "kind"],
-                "properties": {**dict.fromkeys(("apiVersion", "kind"), _STRING), "selector": _SELECTOR},
-            },
-        },
-    ),
     ("", "ResourceQuota"): {
         "properties": {
             "spec": {
@@ -101,10 +33,7 @@ _MORE: Mapping[tuple[str, str], Schema] = {
         }
     },
 }
-"""What is read of kinds that are not served by the embedded API server, by group and kind.
-
-Those of Knative are as in config/core/resources of knative.dev/eventing v0.47.0.
-"""
+"""What is read of kinds that are not served by the embedded API server, by group and kind."""
 
 
 def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -116,7 +45,7 @@ def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
     group, _, version = body["apiVersion"].rpartition("/")
     schema = _schema(group, version, kind)
     properties = {**schema.get("properties", {}), "metadata": _meta()}
-    return next(_faults(body, {**schema, "properties": properties}, ""), None)
+    return next(faults(body, {**schema, "properties": properties}, ""), None)
 
 
 def first_type_fault(objects: Iterable[Mapping[str, Any]]) -> tuple[str, str] | None:
@@ -128,7 +57,7 @@ def first_type_fault(objects: Iterable[Mapping[str, Any]]) -> tuple[str, str] | 
     return None
 
 
-def _faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+def faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
     """Yield path and message of each field of the wrong type; null is a field that is not set."""
     if value is None:
         return
@@ -137,7 +66,7 @@ def _faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
         yield path, wrong
     elif isinstance(value, list):
         for number, entry in enumerate(value):
-            yield from _faults({} if entry is None else entry, schema.get("items", {}), f"{path}[{number}]")
+            yield from faults({} if entry is None else entry, schema.get("items", {}), f"{path}[{number}]")
     elif isinstance(value, dict):
         properties, others = schema.get("properties", {}), schema.get("additionalProperties")
         for name in schema.get("required", ()):
@@ -148,7 +77,7 @@ def _faults(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
             if isinstance(child, dict):
                 # Of metadata in templates the schemas of custom resources say only that it is an object.
                 known = _meta() if key == "metadata" and not child.get("properties") else child
-                yield from _faults(entry, known, f"{path}.{key}".removeprefix("."))
+                yield from faults(entry, known, f"{path}.{key}".removeprefix("."))
 
 
 def _wrong_key(value: Any) -> str:

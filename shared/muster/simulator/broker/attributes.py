@@ -23,6 +23,8 @@ _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]++"
 _MEDIA_TYPE = re.compile(rf'{_WORD}(/{_WORD})?(\s*+;\s*+{_WORD}=({_WORD}|"[^"]*+"))*+\s*+;?\s*+')
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d?:\d\d:\d\d)(?:[.,](\d+))?(Z|[+-]\d\d:\d\d)")
 _INT32 = 2**31
+_LONGEST = 1024 * 1024
+"""The most characters of an attribute: a server in Go reads headers of a mebibyte at most."""
 
 
 class NotAnEventError(ValueError):
@@ -67,8 +69,11 @@ def parsed(attributes: Mapping[str, str]) -> dict[str, str]:
     are left out.
 
     Raises:
-        NotAnEventError: the specversion is unknown, the id is empty, or a time or URI cannot be parsed.
+        NotAnEventError: the specversion is unknown, the id is empty, a time or URI cannot be parsed, or an
+            attribute is too long for a header.
     """
+    if too_long := [name for name, value in attributes.items() if len(value) > _LONGEST]:
+        raise NotAnEventError(f"{too_long[0]} has more than {_LONGEST} characters")
     attributes = {name: well_formed(value) for name, value in attributes.items()}
     version = attributes.get("specversion", "")
     if version not in VERSIONS:

@@ -25,6 +25,9 @@ a buffer of 1024 bytes (`dispatchExecutionInfoTransformers` in pkg/kncloudevents
 _LARGEST_EXPONENT = 60
 """The largest power of two that multiplies a backoff delay: a float overflows at 1,024."""
 
+_LONGEST_SECONDS = 366 * 24 * 3600.0
+"""The longest wait; threads cannot wait for 300 years."""
+
 _RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
 _DURATION = TypeAdapter(timedelta)
 _KNOWN = {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
@@ -85,7 +88,7 @@ class Delivery:
     def wait_before_retry(self, number: int) -> float:
         """Return the seconds before a retry. The first is number 0: a linear policy retries once at once."""
         factors = {"": 0.0, "linear": float(number), "exponential": 2.0 ** min(number, _LARGEST_EXPONENT)}
-        return self.delay * factors[self.policy]
+        return min(self.delay * factors[self.policy], _LONGEST_SECONDS)
 
 
 def destination(spec: Mapping[str, Any]) -> str:
@@ -125,13 +128,16 @@ def seconds_of(text: str) -> float:
     """Return the seconds of an ISO 8601 duration of weeks or less, such as `PT0.2S`.
 
     Raises:
-        UnsupportedManifestError: the text is no duration, is negative, or has months or years.
+        UnsupportedManifestError: the text is no duration, is longer than a year, or has months or years.
     """
     date = text.partition("T")[0]
     # pydantic also reads `1 day` and `00:10`, and counts 30 days for a month.
     if not date.startswith("P") or set(date) & {"Y", "M"}:
         raise UnsupportedManifestError(f"{text!r} is no ISO 8601 duration of weeks, days and less")
     try:
-        return _DURATION.validate_python(text).total_seconds()
+        seconds = _DURATION.validate_python(text).total_seconds()
     except ValidationError as error:
         raise UnsupportedManifestError(f"{text!r} is not an ISO 8601 duration") from error
+    if seconds > _LONGEST_SECONDS:
+        raise UnsupportedManifestError(f"{text!r} is longer than a year")
+    return seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from muster.kustomize import Manifest, UnsupportedManifestError, of_kind
@@ -10,6 +10,7 @@ from muster.simulator.broker.cron import Schedule
 from muster.simulator.broker.delivery import Delivery, destination
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.filters import Predicate, compile_filters
+from muster.simulator.knative import stored
 
 DEFAULT_DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
 """The delivery of a Broker without one, from config-br-defaults of knative.dev/eventing v0.47.0."""
@@ -80,7 +81,7 @@ class Wiring:
         if len(brokers) != 1:
             raise UnsupportedManifestError(f"{len(brokers)} brokers are called {broker!r}")
         namespace = brokers[0]["metadata"]["namespace"]
-        delivery = (brokers[0].get("spec") or {}).get("delivery")
+        delivery = brokers[0]["spec"].get("delivery")
         default = Delivery.from_manifest(DEFAULT_DELIVERY if delivery is None else delivery)
         triggers = (item for item in _of_kind(objects, "Trigger") if item["spec"]["broker"] == broker)
         pings = (item for item in _of_kind(objects, "PingSource") if _sink(item) == broker)
@@ -98,30 +99,13 @@ class Wiring:
         return Wiring(self.name, self.namespace, self.triggers, ())
 
 
-_REQUIRED: Mapping[str, Mapping[str, type]] = {
-    "Broker": {},
-    "Trigger": {"broker": str, "subscriber": dict},
-    "PingSource": {"sink": dict},
-}
-"""The fields that the specs of these kinds must have."""
-
-
-def _of_kind(objects: Sequence[Manifest], kind: str) -> Iterator[Manifest]:
-    """Yield the objects of a kind.
+def _of_kind(objects: Iterable[Manifest], kind: str) -> Iterator[Manifest]:
+    """Yield the objects of a kind as an API server stores them.
 
     Raises:
         UnsupportedManifestError: one lacks a field, or has one of another type, which no API server takes.
     """
-    for item in of_kind(objects, kind):
-        about = f"{kind} {item['metadata']['name']}"
-        if not isinstance(item["metadata"].get("namespace"), str):
-            raise UnsupportedManifestError(f"{about}: metadata.namespace: must be a string")
-        spec = item.get("spec") or {}
-        for name, wanted in _REQUIRED[kind].items():
-            if not isinstance(spec, dict) or not isinstance(spec.get(name), wanted):
-                word = "string" if wanted is str else "mapping"
-                raise UnsupportedManifestError(f"{about}: spec.{name}: must be a {word}")
-        yield item
+    return map(stored, of_kind(objects, kind))
 
 
 def _trigger(manifest: Manifest, default: Delivery) -> Trigger:

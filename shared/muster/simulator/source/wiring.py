@@ -10,6 +10,7 @@ from typing import Any
 from muster.kustomize import Manifest, UnsupportedManifestError
 from muster.objects.resources import Resource
 from muster.objects.text import cut_to
+from muster.simulator.knative import stored
 from muster.simulator.source.events import Mode, guess_resource
 
 _LABEL = re.compile(r"[A-Za-z0-9._/-]*")
@@ -58,9 +59,10 @@ class SourceSpec:
         """Parse the manifest of an ApiServerSource.
 
         Raises:
-            UnsupportedManifestError: the spec has an unsupported field, such as `owner` or `filters`, or a
-                mode, selector or kind that Knative or the API server refuses.
+            UnsupportedManifestError: a field has a wrong type; the spec has an unsupported field, such as
+                `owner` or `filters`, or a mode, selector or kind that Knative or the API server refuses.
         """
+        manifest = stored(manifest)
         name, spec = manifest["metadata"]["name"], manifest["spec"]
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(

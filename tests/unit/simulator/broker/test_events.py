@@ -54,6 +54,13 @@ def test_binary_data_is_sent_in_base64() -> None:
     assert CloudEvent.from_structured(event.structured()) == event
 
 
+def test_an_attribute_fits_into_a_header() -> None:
+    """A source of 120 MiB with a blank took `muster replay` 1.5 GB, to escape it."""
+    event = {"specversion": "1.0", "id": "1", "type": "t", "source": "a b" + "x" * 1024 * 1024}
+    with pytest.raises(NotAnEventError, match="source has more than"):
+        CloudEvent.from_structured(event)
+
+
 def test_the_first_year_has_four_digits() -> None:
     """The time that a broker passes on is one that the next reader accepts."""
     event = CloudEvent.from_http({**HEADERS, "ce-time": "0001-01-01T02:00:00.50+01:00"}, b"{}")

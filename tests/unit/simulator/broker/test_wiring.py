@@ -8,6 +8,7 @@ import pytest
 
 from muster.kustomize import UnsupportedManifestError
 from muster.simulator.broker import Wiring
+from muster.simulator.broker.delivery import Delivery
 
 Object = dict[str, Any]
 
@@ -45,3 +46,31 @@ def test_a_missing_field_is_named(wrong: Object, field: str) -> None:
     with pytest.raises(UnsupportedManifestError, match=rf"{wrong['kind']} muster: {field}"):
         Wiring.from_manifests(objects)
     assert Wiring.from_manifests(rest).name == "muster"
+
+
+NULLS = {"retry": None, "timeout": None, "backoffPolicy": None, "backoffDelay": None}
+
+
+def test_null_is_a_field_that_is_not_set() -> None:
+    """As an API server stores an object."""
+    delivery = {**NULLS, "deadLetterSink": {**SUBSCRIBER, "uri": None}}
+    ping = {"sink": {"ref": {"name": "muster"}}, "schedule": None, "timezone": None, "ceOverrides": None}
+    trigger = {"broker": "muster", "subscriber": {**SUBSCRIBER, "uri": None}, "filters": None}
+    wiring = Wiring.from_manifests(
+        [
+            an_object("Broker", {"delivery": delivery}),
+            an_object("Trigger", {**trigger, "delivery": NULLS}),
+            an_object("PingSource", ping),
+        ]
+    )
+    (read,) = wiring.triggers
+    assert (read.subscriber, read.delivery) == ("create-workload", Delivery(dead_letter="create-workload"))
+    assert [source.schedule.fields for source in wiring.pings] == ["* * * * *"]
+
+
+@pytest.mark.parametrize("kind", ["Broker", "Trigger", "PingSource"])
+@pytest.mark.parametrize("namespace", ["", "..", "a/b", "a\nb", "x" * 64, 5, {}])
+def test_a_namespace_is_a_name(kind: str, namespace: Any) -> None:
+    """It is a part of paths."""
+    with pytest.raises(UnsupportedManifestError, match=rf"{kind} muster: metadata.namespace"):
+        Wiring.from_manifests([an_object("Broker"), an_object(kind, {}, namespace)])

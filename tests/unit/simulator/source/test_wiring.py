@@ -14,7 +14,10 @@ from tests.conftest import Wording
 
 def _source(**spec: Any) -> dict[str, Any]:
     metadata = {"name": "groups", "namespace": "muster-system"}
-    return {"metadata": metadata, "spec": {"resources": [{"apiVersion": "v1", "kind": "Pod"}], **spec}}
+    spec = {"resources": [{"apiVersion": "v1", "kind": "Pod"}], **spec}
+    return {
+        "apiVersion": "sources.knative.dev/v1", "kind": "ApiServerSource", "metadata": metadata, "spec": spec
+    }  # fmt: skip
 
 
 def test_reference_is_the_default_mode() -> None:
@@ -56,6 +59,25 @@ def test_no_kind_is_another_path(field: str, text: str) -> None:
     with pytest.raises(UnsupportedManifestError, match=rf"\bgroups\b.*spec.resources.1..{field}") as refused:
         SourceSpec.from_manifest(_source(resources=kinds))
     assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        pytest.param({"spec": None}, "spec.resources", id="without a spec"),
+        pytest.param({"spec": []}, "spec.resources", id="whose spec is a list"),
+        pytest.param({"metadata": {"name": "groups"}}, "metadata.namespace", id="of no namespace"),
+        pytest.param(
+            {"metadata": {"name": "groups", "namespace": "a/secrets?x="}},
+            "metadata.namespace",
+            id="whose namespace would lead to other objects",
+        ),
+    ],
+)
+def test_a_missing_field_of_a_source_is_named(change: dict[str, Any], field: str) -> None:
+    """Kustomizations of others are read too."""
+    with pytest.raises(UnsupportedManifestError, match=f"ApiServerSource groups: {field}"):
+        SourceSpec.from_manifest({**_source(), **change})
 
 
 @pytest.mark.parametrize("field", ["owner", "filters", "unheard"])
