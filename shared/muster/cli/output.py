@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
 import time
@@ -182,6 +183,7 @@ def repeated(action: Callable[[], object], first: float, then: float) -> Iterato
     ended = threading.Event()
 
     def repeat() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
         seconds = first
         while not ended.wait(seconds):
             action()
@@ -195,7 +197,7 @@ def repeated(action: Callable[[], object], first: float, then: float) -> Iterato
     finally:
         ended.set()
         if thread.ident is not None:
-            thread.join()  # it would take signals that `stop_signals` blocks
+            thread.join()
 
 
 @contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from muster.cli import report_bug
@@ -18,13 +20,25 @@ MEMORY = "MUSTER_COMMAND_BYTES"
 _MOST_BYTES = 2**30
 """The default: what a CI job or a laptop has left for a command."""
 
-_UNBOUNDED = {"apiserver", "record", "run"}
-"""The commands without these limits: they last until Ctrl-C, show what they do, and have hundreds of threads,
-of which each reserves 8 MiB for its stack."""
+_LASTING = {"record", "run"}
+"""The commands that last until Ctrl-C, and show what they do. Their memory is looked at, not limited: each of
+their hundreds of threads reserves 8 MiB for its stack."""
+
+_STATM = Path("/proc/self/statm")
+
+_LOOK_SECONDS = 0.2
+"""How often the memory of these commands is looked at."""
+
+_STOP_SECONDS = 10.0
+"""How long one of them may take to stop."""
+
+_TOO_LITTLE = f"muster: needs more memory than it may take; {MEMORY} sets how much that is"
 
 
 def run(command: Callable[[], None], arguments: Sequence[str]) -> None:
     """Run a command that takes no more memory than it may, and is not silent for a minute on a terminal.
+
+    Of `apiserver` neither is limited: it serves what it was given until Ctrl-C.
 
     Args:
         command: what runs it.
@@ -34,26 +48,65 @@ def run(command: Callable[[], None], arguments: Sequence[str]) -> None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     threading.excepthook = _report_in_thread
     sys.unraisablehook = _report_ignored
+    most = _most_memory()
+    name = arguments[0] if arguments else ""
     try:
-        if arguments and arguments[0] in _UNBOUNDED:
+        if name == "apiserver":
             command()
-            return
-        _limit_memory()
-        with signs_of_life():
-            command()
+        elif name in _LASTING:
+            with _memory_watched(most):
+                command()
+        else:
+            _set_limit(most)
+            with signs_of_life():
+                command()
     except MemoryError:
         _set_limit(None)  # to print
-        echo_line(f"muster: needs more memory than it may take; {MEMORY} sets how much that is", err=True)
+        echo_line(_TOO_LITTLE, err=True)
         sys.exit(1)
 
 
-def _limit_memory() -> None:
-    """Have allocations beyond the limit fail with MemoryError, or exit with 2 if it is no number."""
+def _most_memory() -> int | None:
+    """Return the most bytes that a command may take, or None for no limit; exit with 2 if it is no number."""
     text = os.environ.get(MEMORY, str(_MOST_BYTES))
     if not (text.isascii() and text.isdigit() and len(text) < len(str(sys.maxsize))):
         echo_line(f"muster: {MEMORY}: {text[:40]!r} is no number of bytes", err=True)
         sys.exit(2)
-    _set_limit(int(text) or None)
+    return int(text) or None
+
+
+@contextmanager
+def _memory_watched(most: int | None) -> Iterator[None]:
+    """Stop the `with` block as Ctrl-C does, and exit with 1, if the process takes more memory than this."""
+    ended, exceeded = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
+        while not ended.wait(_LOOK_SECONDS):
+            if most is not None and _memory() > most:
+                exceeded.set()
+                echo_line(_TOO_LITTLE, err=True)
+                os.kill(os.getpid(), signal.SIGINT)
+                if not ended.wait(_STOP_SECONDS):
+                    os._exit(1)
+
+    thread = threading.Thread(target=watch, name="memory", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if exceeded.is_set():
+            sys.exit(1)
+
+
+def _memory() -> int:
+    """Return the bytes of memory that the process takes; 0 where the system has no /proc."""
+    try:
+        pages = _STATM.read_text().split()[1]
+    except OSError:
+        return 0
+    return int(pages) * resource.getpagesize()
 
 
 def _set_limit(most: int | None) -> None:

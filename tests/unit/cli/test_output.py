@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 import threading
@@ -123,6 +124,21 @@ def test_a_command_that_prints_needs_no_other_sign(monkeypatch: pytest.MonkeyPat
             for _ in range(output._SILENT_TICKS):
                 look()
     assert not terminal.seen.is_set()
+
+
+def test_signals_are_for_the_main_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`stop_signals` waits for them; a thread that took Ctrl-C would end the process at once."""
+    _on_a_terminal(monkeypatch, "")
+    masks: list[set[int]] = []
+    looked = threading.Event()
+
+    def look() -> None:
+        masks.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        looked.set()
+
+    with output.repeated(look, 0.01, 0.01):
+        assert looked.wait(20)
+    assert masks[0] >= {signal.SIGINT, signal.SIGTERM}
 
 
 def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

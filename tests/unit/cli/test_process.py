@@ -7,14 +7,22 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from muster.cli import process
+from muster.cli import main, process
 from tests.conftest import Wording
 from tests.unit.cli.conftest import assert_names
 from tests.unit.cli.sample import a_job
+
+
+@pytest.fixture(autouse=True)
+def _hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hooks for errors that nobody catches are those of pytest after each test."""
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 
 
 def _lint(path: Path, limit: str) -> subprocess.CompletedProcess[str]:
@@ -47,6 +55,36 @@ def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path, wordi
     wording(line)
 
 
+def test_a_command_that_lasts_stops_when_it_needs_more_memory(tmp_path: Path) -> None:
+    """It ends as after Ctrl-C, so that a recording is whole."""
+    command = [sys.executable, "-m", "muster", "record", str(tmp_path / "e.jsonl"), "--listen", "127.0.0.1:0"]
+    environment = {**os.environ, process.MEMORY: "30000000"}
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL
+    )
+    assert ran.returncode == 1
+    assert process.MEMORY in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_recording_is_whole_when_it_needs_more_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command stops while it records, and exits with 1."""
+    events, began = tmp_path / "e.jsonl", time.monotonic()
+    monkeypatch.setattr(process, "_memory", lambda: 2**40 if time.monotonic() > began + 1 else 0)
+    arguments = ["record", str(events), "--listen", "127.0.0.1:0"]
+
+    def record() -> None:
+        main(arguments)
+
+    with pytest.raises(SystemExit) as ended:
+        process.run(record, arguments)
+    assert ended.value.code == 1
+    assert "0 events in" in capsys.readouterr().out
+    assert events.exists()
+
+
 @pytest.mark.parametrize("limit", ["1Gi", "-1", "", "٣", "9" * 5000])
 def test_a_limit_that_is_no_number_is_named(tmp_path: Path, limit: str) -> None:
     """Exit status 2, as for all bad input."""
@@ -61,8 +99,6 @@ def test_an_error_of_a_thread_is_one_line(
 ) -> None:
     """Its text may have control characters of a cluster's object."""
     monkeypatch.delenv("MUSTER_TRACEBACK")
-    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 
     def fail() -> None:
         raise ZeroDivisionError("division\n\x1b[31mby zero")
