@@ -48,8 +48,15 @@ TRACEBACK = "MUSTER_TRACEBACK"
 """The environment variable with which the stack trace of a bug is printed."""
 
 
+_NO_THREAD = "can't start new thread"
+"""The error of Python where there is no memory for the stack of a thread."""
+
 _ERROR_LENGTH = 6000
 """The most characters of an error that are shown; it may name a key or value of a file."""
+
+
+class _ReaderGoneError(Exception):
+    """The reader of the output has gone; click would exit with 1 for BrokenPipeError."""
 
 
 class _Subcommands(click.Group):
@@ -68,6 +75,22 @@ class _Subcommands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command of the arguments.
+
+        Raises:
+            _ReaderGoneError: in place of BrokenPipeError.
+            MemoryError: also if there is no memory for a thread.
+        """
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
+        except RuntimeError as error:
+            if str(error) == _NO_THREAD:
+                raise MemoryError from None
+            raise
+
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run a command and exit: 0, 1 if it failed, 2 for bad input, else one of the above."""
         # Libraries log connection errors, which the commands report in their own words.
@@ -85,7 +108,7 @@ class _Subcommands(click.Group):
             sys.exit(error.exit_code)
         except (click.Abort, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
-        except BrokenPipeError:
+        except (BrokenPipeError, _ReaderGoneError):
             _discard_output()
             sys.exit(PIPE_CLOSED)
         except (ModuleNotFoundError, MemoryError):  # the entry point says what is missing or too little

@@ -23,6 +23,7 @@ from muster.cli.arguments import (
 from muster.cli.output import CommandError, echo, echo_line, echo_sections, output_option, step_shown
 from muster.cli.overlays import overlay_option
 from muster.objects.memory import DataLimit
+from muster.objects.text import cut_to
 from muster.replay.activity import Activity
 from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
@@ -43,6 +44,9 @@ from muster.simulator.broker import CloudEvent, HttpTarget
 
 MOST_DELIVERIES = 1_000_000
 """The most deliveries of one command; each takes a function a millisecond or more."""
+
+_NAME_LENGTH = 256
+"""The most characters of an attribute that names an event."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -279,8 +283,9 @@ def _activity_line(activity: Activity) -> str:
 def _report_dead_letters(result: ReplayResult) -> None:
     """Print each event that could not be delivered; exit with 1 if there was any."""
     for event in result.dead_letters:
+        named, kind, about = (cut_to(event[name], _NAME_LENGTH) for name in ("id", "type", "subject"))
         echo_line(
-            f"muster: event {event['id']} ({event['type']} {event['subject']}) could not be delivered: "
+            f"muster: event {named} ({kind} {about}) could not be delivered: "
             f"HTTP {event['knativeerrorcode']}",
             err=True,
         )

@@ -56,11 +56,21 @@ class SafeLoader(_BaseLoader):
         whole = node.tag.endswith(":int")
         try:
             number = self.construct_yaml_int(node) if whole else self.construct_yaml_float(node)
-        except (ValueError, OverflowError):  # `!!int x`
+        except (ValueError, OverflowError, IndexError):  # `!!int x`, `!!int ""`
             number = math.nan
         if -(2**63) <= number < 2**64 if whole else math.isfinite(number):
             return number
         raise yaml.constructor.ConstructorError(None, None, "a number that JSON cannot hold", node.start_mark)
+
+    def construct_boolean(self, node: yaml.ScalarNode) -> bool:
+        """Return a boolean.
+
+        Raises:
+            ConstructorError: it is none, such as `!!bool x`.
+        """
+        with suppress(KeyError):
+            return self.construct_yaml_bool(node)
+        raise yaml.constructor.ConstructorError(None, None, "no boolean", node.start_mark)
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         """Replace the merges (`<<`) of a mapping by what they stand for.
@@ -86,6 +96,7 @@ SafeLoader.yaml_implicit_resolvers = {
 
 for _type in ("int", "float"):
     SafeLoader.add_constructor(f"tag:yaml.org,2002:{_type}", SafeLoader.construct_number)
+SafeLoader.add_constructor("tag:yaml.org,2002:bool", SafeLoader.construct_boolean)
 for _type in ("binary", "omap", "pairs", "set", "timestamp"):
     SafeLoader.add_constructor(f"tag:yaml.org,2002:{_type}", SafeLoader.construct_other)
 

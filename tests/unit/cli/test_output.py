@@ -320,6 +320,21 @@ def test_a_command_works_without_standard_error(tmp_path: Path, name: str, code:
     assert subprocess.run(["/bin/sh", "-c", f"{command} 2>&-"], check=False).returncode == code
 
 
+def test_a_reader_that_has_gone_ends_a_command(tmp_path: Path) -> None:
+    """With the status of SIGPIPE, as of other programs, though click has one of its own."""
+    jobs = [
+        {**a_job(), "metadata": {"name": f"job-{number}", "namespace": "team-a"}} for number in range(100)
+    ]
+    (tmp_path / "jobs.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs}))
+    command = [sys.executable, "-m", "muster", "explain", str(tmp_path / "jobs.json")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait(60) == 128 + signal.SIGPIPE
+        assert process.stderr is not None
+        assert "Error" not in process.stderr.read()
+
+
 def test_a_long_wait_for_a_cluster_is_shown_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

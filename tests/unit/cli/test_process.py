@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,30 @@ def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path, wordi
     (line,) = ran.stderr.splitlines()
     assert_names(line, process.MEMORY)
     wording(line)
+
+
+def test_no_memory_for_a_thread_is_no_bug(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python has a RuntimeError for it."""
+
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setenv(process.MEMORY, "0")
+    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    path = tmp_path / "jobs.json"
+    path.write_text(json.dumps(a_job()))
+
+    def lint() -> None:
+        main(["lint", str(path)])
+
+    monkeypatch.setattr(process, "signs_of_life", nullcontext)
+    with pytest.raises(SystemExit) as ended:
+        process.run(lint, ["lint"])
+    assert ended.value.code == 1
+    assert process.MEMORY in capsys.readouterr().err
 
 
 def test_a_command_that_lasts_stops_when_it_needs_more_memory(tmp_path: Path) -> None:

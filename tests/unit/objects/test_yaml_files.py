@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import tracemalloc
+from contextlib import suppress
 from typing import Any
 
+import hypothesis
 import pytest
 import yaml
+from hypothesis import strategies as st
 
 from muster.objects import yaml_files
 from muster.objects.memory import DataLimit, TooMuchDataError, memory_of
@@ -102,6 +105,39 @@ def test_what_json_cannot_hold_is_refused(text: str) -> None:
     """An API server would never have it."""
     with pytest.raises(yaml.YAMLError, match="JSON"):
         yaml_files.load(text)
+
+
+TAGS = [
+    "bool",
+    "int",
+    "float",
+    "null",
+    "str",
+    "seq",
+    "map",
+    "merge",
+    "value",
+    "binary",
+    "set",
+    "python/tuple",
+]
+BEFORE = ("", "? ", "- ", "a: ")
+
+
+@hypothesis.given(
+    st.sampled_from(TAGS),
+    st.sampled_from(BEFORE),
+    st.text("x-+.:0=1e_~'\"[]{}, ", max_size=8),
+)
+@hypothesis.example("bool", "", "x")
+@hypothesis.example("bool", "", "{=: x}")
+@hypothesis.example("int", "", "''")
+@hypothesis.example("int", "", "-")
+@hypothesis.example("float", "? ", "''")
+def test_any_tag_is_read_or_refused(tag: str, before: str, text: str) -> None:
+    """PyYAML raises KeyError and IndexError for some texts with a tag."""
+    with suppress(yaml.YAMLError):
+        yaml_files.load_all(f"{before}!!{tag} {text}")
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,7 @@ def parsed(attributes: Mapping[str, str]) -> dict[str, str]:
         NotAnEventError: the specversion is unknown, the id is empty, a time or URI cannot be parsed, or an
             attribute is too long for a header.
     """
-    if too_long := [name for name, value in attributes.items() if len(value) > _LONGEST]:
-        raise NotAnEventError(f"{too_long[0]} has more than {_LONGEST} characters")
+    _check_lengths(attributes)
     attributes = {name: well_formed(value) for name, value in attributes.items()}
     version = attributes.get("specversion", "")
     if version not in VERSIONS:
@@ -93,7 +92,13 @@ def parsed(attributes: Mapping[str, str]) -> dict[str, str]:
         result[name] = _uri_reference(name, result[name])
     if "time" in result:
         result["time"] = _utc(result["time"])
+    _check_lengths(result)  # escaped, a source is longer
     return result
+
+
+def _check_lengths(attributes: Mapping[str, str]) -> None:
+    if too_long := [name for name, value in attributes.items() if len(value) > _LONGEST]:
+        raise NotAnEventError(f"{too_long[0]} has more than {_LONGEST} characters")
 
 
 def problem(attributes: Mapping[str, str]) -> str:

@@ -56,7 +56,19 @@ def test_binary_data_is_sent_in_base64() -> None:
 
 def test_an_attribute_fits_into_a_header() -> None:
     """A source of 120 MiB with a blank took `muster replay` 1.5 GB, to escape it."""
-    event = {"specversion": "1.0", "id": "1", "type": "t", "source": "a b" + "x" * 1024 * 1024}
+    event = {**STRUCTURED, "source": "a b" + "x" * 1024 * 1024}
+    with pytest.raises(NotAnEventError, match="source has more than"):
+        CloudEvent.from_structured(event)
+
+
+def test_an_escaped_attribute_fits_into_a_header_as_well() -> None:
+    """A dead letter is read again; then the source of `muster replay` was too long."""
+    event = {
+        "specversion": "1.0",
+        "id": "1",
+        "type": "t",
+        "source": "\N{LATIN SMALL LETTER E WITH ACUTE}" * 180_000,
+    }
     with pytest.raises(NotAnEventError, match="source has more than"):
         CloudEvent.from_structured(event)
 
