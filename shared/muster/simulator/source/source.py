@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Protocol
@@ -180,6 +181,8 @@ def start_all(
 def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
     """Return the namespaces that a source watches; "" is all. The selector is evaluated at the start only.
 
+    A list that expires before its last page is read once more from the beginning.
+
     Raises:
         TooManyWatchesError: they are more than MOST_WATCHES.
     """
@@ -187,8 +190,14 @@ def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
         return [spec.namespace]
     if not spec.namespaces:
         return [""]
+    with suppress(Expired):
+        return _selected(spec.namespaces, cluster)
+    return _selected(spec.namespaces, cluster)
+
+
+def _selected(selector: str, cluster: Watchable) -> list[str]:
+    """Return the names of the namespaces with labels, with one page in memory at a time."""
     names: list[str] = []
-    selector = spec.namespaces
     for page in pages(lambda token: cluster.page(NAMESPACES, labels=selector, token=token)):
         names += (namespace["metadata"]["name"] for namespace in page.objects)
         if len(names) > MOST_WATCHES:

@@ -40,6 +40,7 @@ class _Cluster:
     changes: queue.Queue[Any] = field(default_factory=queue.Queue)
     watches: list[tuple[str, str, str]] = field(default_factory=list)
     served_at_first: bool = True
+    expiries: int = 0
 
     def raw(self, _method: str, _path: str) -> tuple[int, Any]:
         """What the group-version serves."""
@@ -51,9 +52,12 @@ class _Cluster:
         }
 
     def page(self, resource: Resource, namespace: str = "", *, labels: str = "", token: str = "") -> Page:
-        """What exists, in pages of 300."""
+        """What exists, in pages of 300; a continue token expires as often as `expiries` says."""
         del namespace, labels
         self.read.append(resource.plural)
+        if token and self.expiries:
+            self.expiries -= 1
+            raise Expired("too old", status=410)
         begin = int(token or 0)
         more = str(begin + 300) if begin + 300 < len(self.existing) else ""
         return Page(self.existing[begin : begin + 300], more)
@@ -237,6 +241,22 @@ def test_no_more_namespaces_are_listed_than_may_be_watched() -> None:
     with pytest.raises(TooManyWatchesError):
         namespaces_of(_spec(namespaces="a=b"), cluster)
     assert cluster.read == ["namespaces"] * 2
+
+
+def test_a_list_of_namespaces_that_expires_is_read_once_more() -> None:
+    """As other lists are; none is named twice, and the second list is not read for ever either."""
+    names = [f"team-{number}" for number in range(400)]
+    cluster = _Cluster(existing=[{"metadata": {"name": name}} for name in names], expiries=1)
+    assert namespaces_of(_spec(namespaces="a=b"), cluster) == names
+    cluster.expiries = 2
+    with pytest.raises(Expired):
+        namespaces_of(_spec(namespaces="a=b"), cluster)
+    many = _Cluster(
+        existing=[{"metadata": {"name": f"team-{number}"}} for number in range(1_200)], expiries=1
+    )
+    with pytest.raises(TooManyWatchesError):
+        namespaces_of(_spec(namespaces="a=b"), many)
+    assert many.read == ["namespaces"] * 4
 
 
 def test_a_kind_without_namespaces_is_watched_once(started: Start) -> None:
