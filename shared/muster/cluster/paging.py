@@ -7,6 +7,7 @@ chunks".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,10 +158,9 @@ def all_pages(page_at: Callable[[str], Page]) -> Page:
     Raises:
         Expired: the resourceVersion expired twice.
     """
-    try:
+    with suppress(errors.Expired):  # its pages are let go of before the second list
         return _joined(page_at)
-    except errors.Expired:
-        return _joined(page_at)
+    return _joined(page_at)
 
 
 def _joined(page_at: Callable[[str], Page]) -> Page:

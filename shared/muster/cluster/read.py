@@ -63,10 +63,9 @@ def collect(
     Raises:
         ApiGone: the cluster does not serve the kind.
     """
-    try:
+    with suppress(errors.Expired):  # what was kept until then is let go of before the second list
         return list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
-    except errors.Expired:
-        return list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
+    return list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
 
 
 def each_if_served(cluster: Cluster, resource: Resource, *, labels: str = "") -> Iterator[Object]:
