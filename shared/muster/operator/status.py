@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import lru_cache, partial
+from functools import partial
 from itertools import chain, count, groupby
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from muster.cluster.errors import ApiGone, Forbidden
@@ -19,17 +19,13 @@ from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import cut_to
-from muster.operator.status_pods import IN_GROUP, PodOutline, PodStates, gated_outlines, outlines
+from muster.operator.status_pods import IN_GROUP, PodOutline, PodStates, outlines
 from muster.policy.group_labels import GROUP, MANAGED_BY, MUSTER
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT, READY, SCHEDULED
 from muster.policy.owners import KINDS, runs_as
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
-
-# The messages that are searched are written by the function emit_conditions, which names PodGroups and pods.
-_NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
-"""A DNS subdomain in a condition message, which may be the name of an object."""
 
 _REASON = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 """A reason in an annotation, which anyone who may write PodGroups can set to any text."""
@@ -41,11 +37,8 @@ _ALWAYS_SERVED = (PODS, JOBS)
 """Kinds of which a 404 means that no API server answered; the others may not be installed."""
 
 MOST_ITEMS = 10_000
-"""The most items of a status: tenants can make any number, each with a text of kilobytes."""
-
-WHOLE_MESSAGES, SHORT_MESSAGE = 20_000, 200
-"""The most long messages that are kept, and the characters of all others: in a cluster with 150,000 fallback
-PodGroups, each with an emoji in 2 KB of text, they take more than a gigabyte."""
+"""The most items of a status; twice as many are kept at a time. Tenants can make any number, each with a text
+of kilobytes."""
 
 _LONGEST = {"since": 64, "reason": 128, "message": MESSAGE_LIMIT}
 """The most characters of the texts of an item: tenants can write megabytes."""
@@ -130,45 +123,23 @@ def read_status(
     lister = _Lister(cluster, namespace, status.not_read, reading)
     # A gated pod waits even if its group label was removed. Of the others only the unbound ones are read.
     marked = lister.list(PODS, outlines, labels=GROUP)
-    unmarked = lister.list(PODS, gated_outlines, labels=f"!{GROUP}", fields=_UNBOUND)
-    found = [*marked, *unmarked]
-    pods = PodStates(list({(pod.namespace, pod.name): pod for pod in found}.values()))
-    cut = _Messages().cut
-    by_kind = {kind: lister.list(kind.resource, partial(_of_owners, kind, pods, cut)) for kind in KINDS}
-    groups = dict(lister.list(POD_GROUPS, partial(_of_groups, pods, cut)))
-    members = [*filter(None, groups.values()), *_of_pods(pods.all, groups.keys())]
-    messages: dict[tuple[str, str, str], list[str]] = {}
-    for kind, owners in by_kind.items():
-        for owner in owners:
-            key = (owner.namespace, runs_as(kind).pod_label, owner.name)
-            messages.setdefault(key, []).append(owner.message)
-    unnamed = [
-        member
-        for member in members
-        if not any(
-            member.name in message and member.name in _names_in(message)
-            for owner in pods.owners_of(member.namespace, _group_of(member))
-            for message in messages.get((member.namespace, *owner), ())
-        )
-    ]
-    items = sorted(
-        [*chain(*by_kind.values()), *unnamed],
-        key=lambda item: (item.namespace, item.since, item.what, item.reason),
-    )
-    status.items = _shared_out(items, MOST_ITEMS)
-    status.left_out = len(items) - len(status.items)
+    gated = partial(outlines, gated=True, before=len(marked))
+    unmarked = lister.list(PODS, gated, labels=f"!{GROUP}", fields=_UNBOUND)
+    pods = PodStates(list({(pod.namespace, pod.name): pod for pod in chain(marked, unmarked)}.values()))
+    kept = _KeptItems()
+    for kind in KINDS:
+        (kept,) = lister.list(kind.resource, partial(_with_owners, kept, kind, pods)) or [kept]
+    (kept,) = lister.list(POD_GROUPS, partial(_with_groups, kept, pods)) or [kept]
+    for item in _of_pods(pods.all, kept.existing):
+        kept.add_unless_named(item)
+    kept.cut()
+    status.items, status.left_out = kept.items, kept.left_out
     return status
 
 
 def _group_of(member: Item) -> str:
     """Return the name of a PodGroup; "" for pods without one."""
     return member.name if member.what.startswith(_GROUP_PREFIX) else ""
-
-
-@lru_cache(maxsize=64)
-def _names_in(message: str) -> frozenset[str]:
-    """Return the names in a message; kept for the other groups of its owner."""
-    return frozenset(_NAME.findall(message))
 
 
 def _shared_out(items: list[Item], most: int) -> list[Item]:
@@ -179,18 +150,44 @@ def _shared_out(items: list[Item], most: int) -> list[Item]:
     return [items[index] for index in sorted(chosen)]
 
 
-class _Messages:
-    """Cuts the messages of a status, of all kinds together, beyond the first WHOLE_MESSAGES long ones."""
+@dataclass
+class _KeptItems:
+    """What is kept of the kinds that were read: a cluster may have a million objects of each.
 
-    def __init__(self) -> None:
-        self._whole = 0
+    Attributes:
+        items: fewer than twice MOST_ITEMS.
+        left_out: the number of items beyond them.
+        named: namespaces and names of the groups that a condition of an owner of all their pods names; "" for
+            the pods without one.
+        existing: those of the PodGroups that exist and have pods.
+    """
 
-    def cut(self, message: str) -> str:
-        """Return a message, or its beginning."""
-        if len(message) <= SHORT_MESSAGE:
-            return message
-        self._whole += 1
-        return cut_to(message, MESSAGE_LIMIT if self._whole <= WHOLE_MESSAGES else SHORT_MESSAGE)
+    items: list[Item] = field(default_factory=list)
+    left_out: int = 0
+    named: set[tuple[str, str]] = field(default_factory=set)
+    existing: set[tuple[str, str]] = field(default_factory=set)
+
+    def copy(self) -> _KeptItems:
+        """Return the same for a list, which may expire and be read again."""
+        return _KeptItems([*self.items], self.left_out, {*self.named}, {*self.existing})
+
+    def add(self, item: Item) -> None:
+        """Keep an item."""
+        self.items.append(item)
+        if len(self.items) >= 2 * MOST_ITEMS:
+            self.cut()
+
+    def add_unless_named(self, item: Item) -> None:
+        """Keep the item of a group, or of pods without one, unless a condition names it."""
+        if (item.namespace, _group_of(item)) not in self.named:
+            self.add(item)
+
+    def cut(self) -> None:
+        """Sort the items, and leave out those that no status shows, whichever are added."""
+        self.items.sort(key=attrgetter("namespace", "since", "what", "reason"))
+        shown = _shared_out(self.items, MOST_ITEMS)
+        self.left_out += len(self.items) - len(shown)
+        self.items = shown
 
 
 @dataclass(frozen=True)
@@ -232,9 +229,33 @@ class _Lister:
         return []
 
 
-def _of_owners(
-    kind: OwnerKind, pods: PodStates, cut: Callable[[str], str], bodies: Iterable[Object]
-) -> Iterator[Item]:
+def _with_owners(
+    before: _KeptItems, kind: OwnerKind, pods: PodStates, bodies: Iterable[Object]
+) -> Iterator[_KeptItems]:
+    """Yield what is kept with all owners of a kind."""
+    kept = before.copy()
+    for item in _of_owners(kind, pods, bodies):
+        kept.add(item)
+        groups = pods.groups_in(item.message, item.namespace, (runs_as(kind).pod_label, item.name))
+        kept.named.update((item.namespace, group) for group in groups)
+    kept.cut()
+    yield kept
+
+
+def _with_groups(before: _KeptItems, pods: PodStates, bodies: Iterable[Object]) -> Iterator[_KeptItems]:
+    """Yield what is kept with all PodGroups."""
+    kept = before.copy()
+    for group in map(PodGroup.read, bodies):
+        if pods.have_group(group.metadata.namespace, group.metadata.name):
+            kept.existing.add((group.metadata.namespace, group.metadata.name))
+        item = _of_group(group, pods)
+        if item is not None:
+            kept.add_unless_named(item)
+    kept.cut()
+    yield kept
+
+
+def _of_owners(kind: OwnerKind, pods: PodStates, bodies: Iterable[Object]) -> Iterator[Item]:
     """Yield the conditions of Muster with status False of the owners that are still to run."""
     for body in bodies:
         owner = kind.view.read(body)
@@ -244,9 +265,9 @@ def _of_owners(
         run = pods.run(owner.metadata.namespace, runs_as(kind).pod_label, owner.metadata.name)
         state = State.NO_GANG if run and ready is not None else State.WAITING
         if ready is not None and (scheduled is None or ready.get("reason") != scheduled.get("reason")):
-            yield _of_condition(body, ready, state, cut)
+            yield _of_condition(body, ready, state)
         if scheduled is not None:
-            yield _of_condition(body, scheduled, state, cut)
+            yield _of_condition(body, scheduled, state)
 
 
 def _if_false(kind: OwnerKind, owner: OwnerObject, name: str) -> Mapping[str, Any] | None:
@@ -254,9 +275,7 @@ def _if_false(kind: OwnerKind, owner: OwnerObject, name: str) -> Mapping[str, An
     return condition if condition is not None and condition.get("status") == "False" else None
 
 
-def _of_condition(
-    body: Object, condition: Mapping[str, Any], state: State, cut: Callable[[str], str]
-) -> Item:
+def _of_condition(body: Object, condition: Mapping[str, Any], state: State) -> Item:
     metadata = body["metadata"]
     return Item(
         metadata.get("namespace", ""),
@@ -264,19 +283,8 @@ def _of_condition(
         state,
         condition.get("lastTransitionTime") or "",
         condition.get("reason") or "",
-        cut(condition.get("message") or ""),
+        condition.get("message") or "",
     )
-
-
-def _of_groups(
-    pods: PodStates, cut: Callable[[str], str], bodies: Iterable[Object]
-) -> Iterator[tuple[tuple[str, str], Item | None]]:
-    """Yield namespace and name of each group, with its entry if it has one."""
-    for group in map(PodGroup.read, bodies):
-        entry = _of_group(group, pods)
-        if entry is not None:
-            entry = replace(entry, message=cut(entry.message))
-        yield (group.metadata.namespace, group.metadata.name), entry
 
 
 def _of_group(group: PodGroup, pods: PodStates) -> Item | None:
@@ -311,14 +319,14 @@ def _of_pods(pods: Iterable[PodOutline], existing: Collection[tuple[str, str]]) 
         pods: those that are still to end.
         existing: namespaces and names of the PodGroups.
     """
-    by_group: defaultdict[tuple[str, str, bool], list[tuple[str, str]]] = defaultdict(list)
-    for pod in pods:
-        orphaned = bool(pod.group) and (pod.namespace, pod.group) not in existing
-        if not pod.bound and (pod.gated or orphaned):
-            by_group[pod.namespace, pod.group, orphaned].append((pod.created, pod.name))
-    for (namespace, group, orphaned), members in by_group.items():
-        since, oldest = min(members)
-        count = f"{len(members)} pod{'' if len(members) == 1 else 's'}"
+    by_group = attrgetter("namespace", "group")
+    for (namespace, group), members in groupby(sorted(pods, key=by_group), key=by_group):
+        orphaned = bool(group) and (namespace, group) not in existing
+        waiting = [(pod.created, pod.name) for pod in members if not pod.bound and (pod.gated or orphaned)]
+        if not waiting:
+            continue
+        since, oldest = min(waiting)
+        count = f"{len(waiting)} pod{'' if len(waiting) == 1 else 's'}"
         what, reason, message = _why_gated(group, count, oldest, orphaned=orphaned)
         yield Item(namespace, what, State.WAITING, since, reason, message)
 

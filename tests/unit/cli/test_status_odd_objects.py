@@ -126,6 +126,15 @@ def test_a_condition_hides_the_groups_of_its_owner() -> None:
     assert {item.what for item in _items(OTHER, *pods)} == {"job/other"}
 
 
+def test_a_condition_hides_the_pods_without_a_group_of_its_owner() -> None:
+    """If it names the oldest that waits."""
+    pods = [_ungrouped(name, OTHER) for name in ("llama-0", "llama-1")]
+    grouped = b.a_pod(OTHER, 0, b.stamped(GROUP), b.gated(GATE), b.named("a-grouped"))
+    assert {item.what for item in _items(OTHER, *pods, grouped)} == {"job/other"}
+    older = _ungrouped("a-first", OTHER)
+    assert {item.what for item in _items(OTHER, *pods, older)} == {"job/other", "pod/a-first"}
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+import weakref
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,13 @@ from muster.cli import tables
 from muster.cluster.client import Client
 from muster.cluster.errors import AnswerTooLarge, Expired
 from muster.cluster.paging import Page
+from muster.cluster.read import collect
 from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import (
+    JOBS,
     MUTATING_ADMISSION_POLICIES,
     MUTATING_ADMISSION_POLICY_BINDINGS,
+    POD_GROUPS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
     Resource,
@@ -43,6 +48,8 @@ SOURCE = {
     "apiVersion": "sources.knative.dev/v1",
     "metadata": {"name": "jobs", "namespace": "muster-system"},
 }
+FALLBACK = {"muster.dev/stand-in": "InvalidPolicy: no group"}
+UNPLACED = {"conditions": [{"type": "PodGroupsScheduled", "status": "False", "reason": "Unschedulable"}]}
 POLICIES = {"one": "workload: {}", "two": "x", "three": "workload: {}"}
 
 
@@ -155,6 +162,23 @@ def test_a_list_that_expires_twice_is_an_error() -> None:
         read_status(cluster)
 
 
+def test_an_expired_list_is_let_go_of_before_it_is_read_again() -> None:
+    """Its error kept the frames that had read it, and so all that they had."""
+    kept: list[weakref.ref[set[str]]] = []
+
+    def view(bodies: Iterable[Any]) -> Iterator[set[str]]:
+        assert not any(other() for other in kept)
+        names = {"first"}
+        kept.append(weakref.ref(names))
+        names.update(body["metadata"]["name"] for body in bodies)
+        yield names
+
+    cluster = _Paged([_waiting("one"), _waiting("two")])
+    cluster.expiries = 1
+    assert collect(cluster, JOBS, view) == [{"first", "one", "two"}]
+    assert len(kept) == 2
+
+
 def test_namespaces_share_what_is_shown_of_many_items(
     monkeypatch: pytest.MonkeyPatch, muster: Muster, tmp_path: Path, wording: Wording
 ) -> None:
@@ -183,12 +207,14 @@ def test_messages_that_name_many_groups_take_little_memory() -> None:
         job["status"]["conditions"][0]["message"] = " ".join(names)
     condition = {"type": "PodGroupInitiallyScheduled", "status": "False", "reason": "Unschedulable"}
     unplaced = b.with_status(conditions=[condition])
-    cluster = Snapshot([*jobs, *(b.a_pod_group(name, unplaced) for name in names)])
+    groups = [b.a_pod_group(name, unplaced) for name in names]
+    pods = [b.a_pod(jobs[0], 0, b.stamped(name), b.gated(GATE), b.named(f"pod-{name}")) for name in names]
+    cluster = Snapshot([*jobs, *groups, *pods])
     tracemalloc.start()
     found = read_status(cluster)
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
-    assert len(found.items) == len(jobs) + len(names)
+    assert len(found.items) == len(jobs), "the first Job's condition names all groups of its pods"
 
 
 def test_more_pods_than_a_cluster_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,6 +225,22 @@ def test_more_pods_than_a_cluster_has_are_refused(monkeypatch: pytest.MonkeyPatc
     assert read_status(Snapshot(pods[:3])).items
     with pytest.raises(AnswerTooLarge):
         read_status(Snapshot(pods))
+
+
+def test_pods_with_and_without_the_group_label_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """400,000 took 989 MiB; pods without Muster's gate do not count, and an expired list counts once."""
+    monkeypatch.setattr(status_pods, "MOST_PODS", 3)
+    gated = [b.a_pod(b.a_job(), 0, b.gated(GATE), b.named(f"llama-{number}")) for number in range(4)]
+    for pod in gated[2:]:
+        del pod["metadata"]["labels"]["muster.dev/group"]
+    others = [b.a_pod(None, 0, b.unstamped, b.named(f"other-{number}")) for number in range(5)]
+    for pod in others:
+        pod["metadata"]["labels"].pop("muster.dev/group", None)
+    cluster = _Paged([*gated[:3], *others])
+    cluster.expiries = 1
+    assert read_status(cluster).items
+    with pytest.raises(AnswerTooLarge):
+        read_status(Snapshot(gated))
 
 
 def test_names_of_groups_and_owners_are_cut() -> None:
@@ -231,25 +273,62 @@ def test_data_of_many_items_are_printed_one_by_one(output: str, capfd: pytest.Ca
     assert capfd.readouterr().out.count("job/a") == 55
 
 
-def test_messages_of_many_items_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of 150,000 fallback PodGroups took 1.3 GiB: with an emoji each character takes four bytes.
+class _ManyGroups(Snapshot):
+    """A cluster of fallback PodGroups in two namespaces in turn; each page has one, with 2 KB of emojis."""
 
-    All kinds and both conditions count together, those of owners first.
-    """
-    monkeypatch.setattr(status, "WHOLE_MESSAGES", 3)
-    why = {"muster.dev/stand-in": "RefusedByApi: " + "x" * 1_000}
-    objects = [b.a_pod_group(name, b.annotated(why)) for name in ("one", "two")]
-    for owner, prefix in [(_waiting("three"), "muster.dev/"), (b.a_trainjob(b.named("four")), "")]:
-        owner["status"] = {
-            "conditions": [
-                {"type": f"{prefix}{name}", "status": "False", "reason": name, "message": "x" * 1_000}
-                for name in ("PodGroupsReady", "PodGroupsScheduled")
-            ]
-        }
-        objects.append(owner)
-    lengths = sorted((len(item.message), item.name) for item in read_status(Snapshot(objects)).items)
-    assert [name for length, name in lengths if length > 300] == ["four", "four", "three"]
-    assert len(lengths) == 6
+    count = 0
+
+    def page(self, resource: Resource, namespace: str = "", *, token: str = "", **_selectors: str) -> Page:
+        """The group that the token names."""
+        if resource != POD_GROUPS or namespace:
+            return Page([])
+        number = int(token or 0)
+        body = b.a_pod_group(f"group-{number:04}", b.annotated({"muster.dev/stand-in": "\U0001f600" * 500}))
+        body["metadata"]["namespace"] = ("team-a", "team-b")[number % 2]
+        return Page([body], str(number + 1) if number + 1 < self.count else "")
+
+
+def test_no_more_items_are_kept_than_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of 430,000 fallback PodGroups took 1.0 GiB: all were kept until the end."""
+    monkeypatch.setattr(status, "MOST_ITEMS", 20)
+    cluster = _ManyGroups([])
+    peaks = []
+    for cluster.count in (60, 600):
+        tracemalloc.start()
+        found = read_status(cluster)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert [item.name for item in found.items] == [
+            f"group-{number:04}" for first in (0, 1) for number in range(first, 20, 2)
+        ]
+        assert found.left_out == cluster.count - 20
+    few, many = peaks
+    assert many - few < 50_000
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 8])
+def test_what_is_shown_does_not_depend_on_when_items_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """The oldest of each namespace, of all kinds, although they come last; an expired list counts once."""
+    objects = []
+    for number in range(7):
+        job, other = _waiting(f"job-{9 - number}"), _waiting(f"other-{9 - number}")
+        other["metadata"]["namespace"] = "team-b" if number < 2 else "team-c"
+        groups = [b.a_pod_group(f"{name}-{9 - number}", b.annotated(FALLBACK)) for name in ("a", "z")]
+        objects += [
+            job,
+            other,
+            *groups,
+            b.a_trainjob(b.named(f"unplaced-{number}"), b.with_status(**UNPLACED)),
+        ]
+    everything = read_status(Snapshot(objects)).items
+    monkeypatch.setattr(status, "MOST_ITEMS", most)
+    cluster = _Paged(objects)
+    cluster.expiries = 1
+    found = read_status(cluster)
+    assert found.items == status._shared_out(everything, most)
+    assert found.left_out == len(everything) - most
 
 
 def test_texts_of_a_table_are_escaped_one_by_one() -> None:
