@@ -77,7 +77,7 @@ def parsed(data: bytes) -> Any:
     """
     with suppress(ValueError):
         return from_json(data)
-    text = _without_lone_surrogates(data.decode(errors="surrogateescape").encode(errors="replace"))
+    text = _without_lone_surrogates(_as_utf8(data))
     if text != data:
         with suppress(ValueError):
             return from_json(text)
@@ -105,6 +105,11 @@ def parse_answer(data: bytes) -> Any:
     return _parse.get()(data)
 
 
+def _as_utf8(data: bytes) -> bytes:
+    """Return the bytes with "?" for those that are no UTF-8."""
+    return data if data.isascii() else data.decode(errors="surrogateescape").encode(errors="replace")
+
+
 def _without_lone_surrogates(data: bytes) -> bytes:
     """Return the JSON with "?" for escapes of halves of characters."""
     kept: list[bytes] = []
@@ -113,7 +118,7 @@ def _without_lone_surrogates(data: bytes) -> bytes:
         if escape[1] is not None:
             kept += data[begin : escape.start()], b"?"
             begin = escape.end()
-    return b"".join((*kept, data[begin:]))
+    return b"".join((*kept, data[begin:])) if kept else data
 
 
 def _without_deep_values(data: bytes) -> bytes:
@@ -132,6 +137,7 @@ def _without_deep_values(data: bytes) -> bytes:
             for place, part in zip(islice(places, in_string, None, 2), outside, strict=False):
                 shallow.add(place, part)
         in_string ^= len(parts) % 2 == 0
+    del unescaped  # so that of an answer of megabytes no third copy is in memory
     return shallow.text()
 
 
@@ -143,8 +149,8 @@ class _ShallowJson:
     """
 
     def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._kept: list[bytes] = []
+        self._data = memoryview(data)
+        self._kept: list[bytes | memoryview] = []
         self._begin = 0
         self._depth = 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from io import BytesIO
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
@@ -99,15 +100,15 @@ class Connections:
         response = self.open(method, path, query, body, seconds, content_type)
         try:
             content = read_body(response, most_bytes + 1, f"{method} {path}")
-            too_large = len(content) > most_bytes
-            if too_large:
-                response.close()  # what is left would be taken for the next answer on this connection
+            if len(content) > most_bytes:
+                raise errors.AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
+        except errors.ClusterError:
+            response.close()  # what is left would be taken for the next answer on this connection
+            raise
         except urllib3.exceptions.HTTPError as error:
             raise errors.Unavailable(f"{method} {path}: {error}") from error
         finally:
             response.release_conn()
-        if too_large:
-            raise errors.AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
         if has_too_many_values(content):
             raise errors.AnswerTooLarge(f"{method} {path}: more than {MOST_VALUES} values")
         return response.status, content, response.headers
@@ -164,18 +165,19 @@ class Connections:
 def read_body(response: urllib3.BaseHTTPResponse, most_bytes: int, request: str) -> bytes:
     """Return the first bytes of an answer, at most so many.
 
+    They are in memory once: `getvalue` of BytesIO copies nothing.
+
     Raises:
         Unavailable: it takes more than ANSWER_SECONDS.
         urllib3.exceptions.HTTPError: the connection broke off.
     """
-    content = bytearray()
+    content = BytesIO()
     end = time.monotonic() + ANSWER_SECONDS
     for part in parts_of(response, most_bytes):
-        content += part
+        content.write(part)
         if time.monotonic() > end:
-            response.close()
             raise errors.Unavailable(f"{request}: the answer takes more than {ANSWER_SECONDS:.0f} s")
-    return bytes(content)
+    return content.getvalue()
 
 
 def _is_loopback(host: str) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import resource
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +24,7 @@ from muster.cluster.read import each
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS
 from muster.policy.model import Action, Verb
+from muster.runtime.config import MEBIBYTE
 from tests.support import cpu
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
@@ -146,6 +149,22 @@ def test_a_body_is_read_as_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
         read_body(chunks, 3, "GET /")
 
 
+def test_a_body_is_in_memory_once() -> None:
+    """Each of the largest objects has 9 MiB as JSON."""
+    size = 4 * MEBIBYTE
+    with serving(ScriptedResponse(chunks=(b"x" * 2**16,) * (size // 2**16))) as server:
+        url = f"{server.url}/"
+        response = urllib3.PoolManager(retries=False).request("GET", url, preload_content=False)
+        tracemalloc.start()
+        try:
+            assert len(read_body(response, 2 * size, "GET /")) == size
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+            response.close()
+    assert most < 1.5 * size
+
+
 def test_metrics_of_many_labels_are_read() -> None:
     """They are text, and have a comma for each label."""
     text = b"# HELP a\n" + b'a{b="c",d="e"} 1\n' * MOST_VALUES
@@ -160,6 +179,19 @@ def test_escapes_beside_deep_values_take_no_memory() -> None:
     assert parsed(page + b'"}')["text"] == '"' * 1_000_000
     assert isinstance(parsed(page), str)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 * 1024  # in KiB
+
+
+def test_of_a_large_odd_answer_one_copy_is_made() -> None:
+    """A Job of 1.4 MB has 8 MB of such escapes; the answer, its copies and the text took 33."""
+    text = b"\\u003c" * 1_000_000
+    answer = b'{"text": "' + text + b'", "deep": ' + b"[" * 300 + b"]" * 300 + b"}"
+    tracemalloc.start()
+    try:
+        assert parsed(answer)["text"] == "<" * 1_000_000
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1.5 * len(answer)
 
 
 @pytest.mark.parametrize(
