@@ -47,6 +47,10 @@ MOST_VALUES = 2_000_000
 """The most values of any answer: one object of the 1.5 MiB that etcd stores has fewer, and 63 MB of `[],`
 would take 1.7 GiB."""
 
+LARGE_ANSWER = 128 * 1024
+"""Bytes of an answer beyond which clients wait before they read on. etcd stores objects of 1.5 MiB, of
+which the JSON has up to 9: Go escapes `<` as `\\u003c`."""
+
 
 def text_bytes(data: bytes) -> int:
     """Return the most bytes that the text of an answer, or one of its strings, takes in memory.
@@ -87,22 +91,38 @@ def parsed(data: bytes) -> Any:
         return data.decode(errors="replace")
 
 
-_parse: ContextVar[Callable[[bytes], Any]] = ContextVar("parse", default=parsed)
+_Parse = Callable[[bytes], Any]
+_Wait = Callable[[], object]
+
+
+def _no_wait() -> None:
+    """Let an answer be read at once."""
+
+
+_reading: ContextVar[tuple[_Parse, _Wait]] = ContextVar("reading", default=(parsed, _no_wait))
 
 
 @contextmanager
-def parsing_with(parse: Callable[[bytes], Any]) -> Iterator[None]:
-    """Let clients parse the answers in the `with` block with `parse` in place of `parsed`."""
-    token = _parse.set(parse)
+def parsing_with(parse: _Parse, wait: _Wait = _no_wait) -> Iterator[None]:
+    """Let clients parse the answers in the `with` block with `parse` in place of `parsed`.
+
+    They call `wait` before they read more than LARGE_ANSWER of one.
+    """
+    token = _reading.set((parse, wait))
     try:
         yield
     finally:
-        _parse.reset(token)
+        _reading.reset(token)
+
+
+def wait_before_large_answer() -> None:
+    """Call the `wait` that `parsing_with` set, if any."""
+    _reading.get()[1]()
 
 
 def parse_answer(data: bytes) -> Any:
     """Parse the JSON of an answer with the function that `parsing_with` set, else with `parsed`."""
-    return _parse.get()(data)
+    return _reading.get()[0](data)
 
 
 def _as_utf8(data: bytes) -> bytes:

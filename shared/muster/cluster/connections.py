@@ -15,7 +15,12 @@ from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 
 from muster.cluster import errors, tls
-from muster.cluster.answer_json import MOST_VALUES, has_too_many_values
+from muster.cluster.answer_json import (
+    LARGE_ANSWER,
+    MOST_VALUES,
+    has_too_many_values,
+    wait_before_large_answer,
+)
 from muster.cluster.answers import parts_of
 from muster.cluster.deadline import seconds_left
 
@@ -163,20 +168,27 @@ class Connections:
 
 
 def read_body(response: urllib3.BaseHTTPResponse, most_bytes: int, request: str) -> bytes:
-    """Return the first bytes of an answer, at most so many.
+    """Return the first bytes of an answer, at most so many; wait before more than LARGE_ANSWER is read.
 
     They are in memory once: `getvalue` of BytesIO copies nothing.
 
     Raises:
-        Unavailable: it takes more than ANSWER_SECONDS.
+        Unavailable: it takes more than ANSWER_SECONDS, or the wait for others too long.
         urllib3.exceptions.HTTPError: the connection broke off.
     """
     content = BytesIO()
     end = time.monotonic() + ANSWER_SECONDS
-    for part in parts_of(response, most_bytes):
-        content.write(part)
-        if time.monotonic() > end:
-            raise errors.Unavailable(f"{request}: the answer takes more than {ANSWER_SECONDS:.0f} s")
+
+    def read(most: int) -> None:
+        for part in parts_of(response, most):
+            content.write(part)
+            if time.monotonic() > end:
+                raise errors.Unavailable(f"{request}: the answer takes more than {ANSWER_SECONDS:.0f} s")
+
+    read(min(LARGE_ANSWER + 1, most_bytes))
+    if content.tell() > LARGE_ANSWER:
+        wait_before_large_answer()
+        read(most_bytes - content.tell())
     return content.getvalue()
 
 

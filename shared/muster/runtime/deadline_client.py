@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any, TypeVar
 
 from muster.cluster import deadline
@@ -95,7 +95,7 @@ class DeadlineClient:
         return self.seconds_left <= 0
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """See `Cluster`; a large object counts as those of lists.
+        """See `Cluster`; a large object counts as those of lists, and waits as those of `_few_large_objects`.
 
         Raises:
             TooManyObjects, NoRoomForObjects: see `list`.
@@ -106,8 +106,11 @@ class DeadlineClient:
                 self._memory.add_text(content, namespace)
             return parsed(content)
 
-        with parsing_with(parse):
-            return self._forward("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
+        def read() -> Object | None:
+            with self._few_large_objects(parse):
+                return self._cluster.get(resource, name, namespace)
+
+        return self._forward("get", resource.plural, read)
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
@@ -144,13 +147,45 @@ class DeadlineClient:
                 held.close()  # that of an answer in place of which this one was read
                 self._before_parsing()  # a sweep waits here: not while others wait for the lock below
                 if len(content) > LARGE_PAGE:
-                    if not self._memory.page_lock.acquire(timeout=max(0.0, self.seconds_left)):
-                        raise Unavailable("until then large pages of other events were parsed")
-                    held.callback(self._memory.page_lock.release)
+                    self._hold(self._memory.page_lock, held, "large pages of other events were parsed")
                 return parse(content)
 
             with parsing_with(parse_alone):
                 yield
+
+    @contextmanager
+    def _few_large_objects(self, parse: Callable[[bytes], Any] = parsed) -> Iterator[None]:
+        """Read answers of more than LARGE_ANSWER in the `with` block while few others do.
+
+        Those of more than LARGE_PAGE are parsed one at a time, large pages among them. A wait ends at the
+        deadline.
+        """
+        memory = self._memory
+        with ExitStack() as held:
+
+            def wait() -> None:
+                held.close()  # that of an answer in place of which this one is read
+                self._hold(memory.large_objects, held, "large objects of other events were read")
+
+            def parse_alone(content: bytes) -> Any:
+                if len(content) <= LARGE_PAGE:
+                    return parse(content)
+                with ExitStack() as alone:
+                    self._hold(memory.page_lock, alone, "large pages of other events were parsed")
+                    return parse(content)
+
+            with parsing_with(parse_alone, wait):
+                yield
+
+    def _hold(self, lock: Lock | BoundedSemaphore, held: ExitStack, others: str) -> None:
+        """Take a lock until `held` is closed.
+
+        Raises:
+            Unavailable: what others do took until the deadline.
+        """
+        if not lock.acquire(timeout=max(0.0, self.seconds_left)):
+            raise Unavailable(f"until then {others}")
+        held.callback(lock.release)
 
     def count_text(self, text: bytes, namespace: str) -> None:
         """Count an object of a namespace that a sweep kept as JSON, before it is parsed; see `list`."""
@@ -194,27 +229,25 @@ class DeadlineClient:
         at = "" if self.newest else as_of
 
         def read() -> Page:
-            with self._one_of_the_pages() if self._counts_lists else nullcontext():
+            with ExitStack() as held:
+                if self._counts_lists:
+                    self._hold(self._memory.pages, held, "pages of other events were read")
                 return self._cluster.page(
                     resource, namespace, labels=labels, fields=fields, as_of=at, token=token
                 )
 
         return self._forward("list", resource.plural, read)
 
-    @contextmanager
-    def _one_of_the_pages(self) -> Iterator[None]:
-        if not self._memory.pages.acquire(timeout=max(0.0, self.seconds_left)):
-            raise Unavailable("until then pages of other events were read")
-        try:
-            yield
-        finally:
-            self._memory.pages.release()
-
     def write(self, action: Action, manager: str) -> Object:
-        """See `Cluster`."""
+        """See `Cluster`; a large answer waits as those of `_few_large_objects`."""
         resource = by_kind(action.target.api_version, action.target.kind)
         path = f"{resource.plural}/{action.subresource}" if action.subresource else resource.plural
-        return self._forward(str(action.verb), path, lambda: self._cluster.write(action, manager))
+
+        def send() -> Object:
+            with self._few_large_objects():
+                return self._cluster.write(action, manager)
+
+        return self._forward(str(action.verb), path, send)
 
     def served_versions(self, group: str) -> frozenset[str]:
         """See `Cluster`."""

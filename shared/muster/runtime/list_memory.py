@@ -19,6 +19,10 @@ FREE_BYTES = 1536 * 1024
 PAGES_AT_ONCE = 13
 """The most pages that events read at once, of 4 MiB or more each: they count when they are parsed."""
 
+LARGE_OBJECTS_AT_ONCE = 2
+"""The most objects of more than LARGE_ANSWER, of up to 9 MiB each, that events read at once, one by one or as
+answers of writes."""
+
 BYTES_OF_OBJECT, BYTES_OF_VALUE = 4096, 128
 """Memory of a view of an object, and of each of its first values beside their text: measured with pods."""
 
@@ -50,6 +54,7 @@ class SharedListMemory:
     Attributes:
         of_a_namespace: the bytes that the events of one namespace may have if others have none.
         pages: limits the pages that events read at once.
+        large_objects: limits the large objects that they read at once, until they are parsed.
         page_lock: held from the parsing of a large page until its containers are dropped and the rest counts,
             or until a sweep has kept of it what it needs: it takes memory that is not reserved.
     """
@@ -57,6 +62,7 @@ class SharedListMemory:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.pages = BoundedSemaphore(PAGES_AT_ONCE)
+        self.large_objects = BoundedSemaphore(LARGE_OBJECTS_AT_ONCE)
         self.page_lock = Lock()
         self.of_a_namespace = limit * 3 // 4
         self._lock = Lock()
@@ -103,12 +109,14 @@ class ListMemory:
 
     Attributes:
         pages: that of the shared memory.
+        large_objects: likewise.
         page_lock: likewise.
     """
 
     def __init__(self, shared: SharedListMemory) -> None:
         self._shared = shared
         self.pages = shared.pages
+        self.large_objects = shared.large_objects
         self.page_lock = shared.page_lock
         self._reserved: Counter[str] = Counter()
         self._used = 0

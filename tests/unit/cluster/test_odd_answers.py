@@ -15,9 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cluster import answer_json, connections, errors, paging
-from muster.cluster.answer_json import DEEPEST, MOST_VALUES, has_too_many_values, parsed
+from muster.cluster.answer_json import (
+    DEEPEST,
+    LARGE_ANSWER,
+    MOST_VALUES,
+    has_too_many_values,
+    parsed,
+    parsing_with,
+)
 from muster.cluster.client import Client
-from muster.cluster.connections import read_body
+from muster.cluster.connections import Connections, read_body
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
 from muster.cluster.read import each
@@ -163,6 +170,64 @@ def test_a_body_is_in_memory_once() -> None:
             tracemalloc.stop()
             response.close()
     assert most < 1.5 * size
+
+
+def test_clients_wait_before_they_read_a_large_answer() -> None:
+    """Once, however long it is; not before usual ones."""
+    waits: list[int] = []
+    usual, large = ({"metadata": {"name": "x" * size}} for size in (1, 4 * LARGE_ANSWER))
+    with serving(ScriptedResponse(body=usual), ScriptedResponse(body=large)) as server:
+        client = Client.for_server(server.url)
+        for body, waited in ((usual, []), (large, [1])):
+            with parsing_with(parsed, lambda: waits.append(1)):
+                assert _get(client) == body
+            assert waits == waited
+
+
+class _WholeAnswer:
+    """An answer that came before it is read."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+        self.ended: list[str] = []
+
+    def read1(self, most: int) -> bytes:
+        """As much as is asked for."""
+        part = b"x" * min(most, self.left)
+        self.left -= len(part)
+        return part
+
+    def close(self) -> None:
+        """Note it."""
+        self.ended.append("closed")
+
+    def release_conn(self) -> None:
+        """Note it."""
+        self.ended.append("released")
+
+
+def test_little_is_in_memory_of_a_large_answer_for_which_a_client_waits() -> None:
+    """As many wait as events are in work."""
+    waits: list[int] = []
+    usual: Any = _WholeAnswer(LARGE_ANSWER)
+    large: Any = _WholeAnswer(MEBIBYTE)
+    with parsing_with(parsed, lambda: waits.append(large.left)):
+        assert len(read_body(usual, 2 * MEBIBYTE, "GET /")) == LARGE_ANSWER
+        assert len(read_body(large, 2 * MEBIBYTE, "GET /")) == MEBIBYTE
+    assert waits == [MEBIBYTE - LARGE_ANSWER - 1]
+
+
+def test_an_answer_that_may_not_be_read_is_not_taken_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is closed before another call gets it: the rest is still to come on it."""
+    large = _WholeAnswer(MEBIBYTE)
+    monkeypatch.setattr(Connections, "open", lambda *_: large)
+
+    def refuse() -> None:
+        raise errors.Unavailable("until then large objects of other events were read")
+
+    with parsing_with(parsed, refuse), pytest.raises(errors.Unavailable, match="large objects"):
+        _get(Client.for_server("http://127.0.0.1:1"))
+    assert large.ended == ["closed", "released"]
 
 
 def test_metrics_of_many_labels_are_read() -> None:
