@@ -20,6 +20,9 @@ MEMORY = "MUSTER_COMMAND_BYTES"
 _MOST_BYTES = 2**30
 """The default: what a CI job or a laptop has left for a command."""
 
+_LEAST_BYTES = 2**26
+"""The least that it may be set to: Python itself ends in odd ways where it cannot import a module."""
+
 _LASTING = {"record", "run"}
 """The commands that last until Ctrl-C, and show what they do. Their memory is looked at, not limited: each of
 their hundreds of threads reserves 8 MiB for its stack."""
@@ -29,7 +32,7 @@ _STATM = Path("/proc/self/statm")
 _LOOK_SECONDS = 0.2
 """How often the memory of these commands is looked at."""
 
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = 30.0
 """How long one of them may take to stop."""
 
 _TOO_LITTLE = f"muster: needs more memory than it may take; {MEMORY} sets how much that is"
@@ -67,12 +70,14 @@ def run(command: Callable[[], None], arguments: Sequence[str]) -> None:
 
 
 def _most_memory() -> int | None:
-    """Return the most bytes that a command may take, or None for no limit; exit with 2 if it is no number."""
+    """Return the most bytes that a command may take, or None for no limit; exit with 2 if it is neither."""
     text = os.environ.get(MEMORY, str(_MOST_BYTES))
-    if not (text.isascii() and text.isdigit() and len(text) < len(str(sys.maxsize))):
-        echo_line(f"muster: {MEMORY}: {text[:40]!r} is no number of bytes", err=True)
-        sys.exit(2)
-    return int(text) or None
+    is_number = text.isascii() and text.isdigit() and len(text) < len(str(sys.maxsize))
+    most = int(text) if is_number else -1
+    if most == 0 or most >= _LEAST_BYTES:
+        return most or None
+    echo_line(f"muster: {MEMORY}: {text[:40]!r} is neither 0 nor a number from {_LEAST_BYTES}", err=True)
+    sys.exit(2)
 
 
 @contextmanager
@@ -128,5 +133,7 @@ def _report_ignored(thrown: sys.UnraisableHookArgs) -> None:
 
 def _report(error: BaseException | None) -> None:
     """Print in one line an exception that ended a thread, or that Python cannot raise; none of an end."""
-    if isinstance(error, Exception):
+    if isinstance(error, MemoryError):
+        echo_line(_TOO_LITTLE, err=True)
+    elif isinstance(error, Exception):
         report_bug(error)

@@ -80,18 +80,6 @@ def test_no_memory_for_a_thread_is_no_bug(
     assert process.MEMORY in capsys.readouterr().err
 
 
-def test_a_command_that_lasts_stops_when_it_needs_more_memory(tmp_path: Path) -> None:
-    """It ends as after Ctrl-C, so that a recording is whole."""
-    command = [sys.executable, "-m", "muster", "record", str(tmp_path / "e.jsonl"), "--listen", "127.0.0.1:0"]
-    environment = {**os.environ, process.MEMORY: "30000000"}
-    ran = subprocess.run(
-        command, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL
-    )
-    assert ran.returncode == 1
-    assert process.MEMORY in ran.stderr
-    assert "Traceback" not in ran.stderr
-
-
 def test_a_recording_is_whole_when_it_needs_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -110,7 +98,7 @@ def test_a_recording_is_whole_when_it_needs_more_memory(
     assert events.exists()
 
 
-@pytest.mark.parametrize("limit", ["1Gi", "-1", "", "٣", "9" * 5000])
+@pytest.mark.parametrize("limit", ["1Gi", "-1", "", "٣", "9" * 5000, "1000"])
 def test_a_limit_that_is_no_number_is_named(tmp_path: Path, limit: str) -> None:
     """Exit status 2, as for all bad input."""
     ran = _lint(tmp_path, limit)
@@ -119,14 +107,25 @@ def test_a_limit_that_is_no_number_is_named(tmp_path: Path, limit: str) -> None:
     assert_names(line, process.MEMORY)
 
 
+@pytest.mark.parametrize(
+    ("error", "names"),
+    [
+        pytest.param(
+            ZeroDivisionError("division\n\x1b[31mby zero"),
+            ["ZeroDivisionError", "test_process.py", r"\x1b"],
+            id="a bug, with control characters of a cluster's object",
+        ),
+        pytest.param(MemoryError(), [process.MEMORY], id="too little memory"),
+    ],
+)
 def test_an_error_of_a_thread_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: Exception, names: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its text may have control characters of a cluster's object."""
+    """As one of the command itself."""
     monkeypatch.delenv("MUSTER_TRACEBACK")
 
     def fail() -> None:
-        raise ZeroDivisionError("division\n\x1b[31mby zero")
+        raise error
 
     def command() -> None:
         thread = threading.Thread(target=fail)
@@ -135,4 +134,4 @@ def test_an_error_of_a_thread_is_one_line(
 
     process.run(command, ["record"])
     (line,) = capsys.readouterr().err.splitlines()
-    assert_names(line, "ZeroDivisionError", "test_process.py", r"\x1b")
+    assert_names(line, *names)
