@@ -27,7 +27,7 @@ SLICE_SECONDS = 0.05
 
 REST = 9
 """While events wait for their turn, a sweep sleeps for so many times as long after a slice. No other sweep
-computes meanwhile, so that all of them take a tenth of the time."""
+computes meanwhile, so that all of them take a tenth of the time. Dead letters take as much."""
 
 
 class EventLoop:
@@ -103,6 +103,47 @@ class FairLock:
                 self._waiting.popleft().set()
             else:
                 self._held = False
+
+
+class SpacedWork:
+    """Lets small pieces of work begin so late, while events wait, that they take a tenth of the CPU together.
+
+    Args:
+        events_wait: whether any event waits for its turn.
+        usual: the CPU seconds of a piece, which count until it ends.
+    """
+
+    def __init__(self, events_wait: Callable[[], bool], usual: float) -> None:
+        self._events_wait = events_wait
+        self._usual = usual
+        self._first = FairLock()
+        self._next = 0.0
+        """When the next piece may begin, in seconds of `time.monotonic`."""
+
+    @contextmanager
+    def piece(self, seconds: float) -> Iterator[bool]:
+        """Wait at most so many seconds, and yield whether a piece of work may run in the `with` block."""
+        if not self._begins(time.monotonic() + seconds):
+            yield False
+            return
+        before = time.thread_time()
+        try:
+            yield True
+        finally:
+            self._next += (REST + 1) * (time.thread_time() - before - self._usual)
+
+    def _begins(self, end: float) -> bool:
+        if not self._first.acquire(max(0.0, end - time.monotonic())):
+            return False
+        try:
+            while self._events_wait() and (now := time.monotonic()) < self._next:
+                if now >= end:
+                    return False
+                time.sleep(min(self._next - now, BEAT_SECONDS))
+            self._next = max(self._next, time.monotonic()) + (REST + 1) * self._usual
+            return True
+        finally:
+            self._first.release()
 
 
 class SweepTurn:

@@ -26,6 +26,7 @@ from muster.policy.model import Action, Verb
 from muster.policy.reasons import Reason
 from muster.runtime import logs, responses
 from muster.runtime.bodies import BodyRefusal
+from muster.runtime.computing import SpacedWork
 from muster.runtime.config import Settings, own_namespace
 from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.handle import Clock, InFlight
@@ -37,6 +38,9 @@ from muster.runtime.workers import Workers
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
+USUAL_CPU_SECONDS = 0.004
+"""The CPU in which a letter is written, and the oldest one deleted."""
+
 SHARE_OF_PLACES = 3
 """One of so many places to wait is for letters, with the defaults 38 of 115: each takes a thread of the
 server, and the others answer probes and the events of other functions of the process."""
@@ -77,6 +81,7 @@ class DeadLetters:
         self._most = settings.in_work + settings.waiting // SHARE_OF_PLACES
         self._places = BoundedSemaphore(self._most)
         self._writers = BoundedSemaphore(settings.in_work)
+        self._spaced = SpacedWork(self._workers.turns.any_wait, USUAL_CPU_SECONDS)
         self._kept: deque[str] | None = None
         self._kept_lock = Lock()
 
@@ -116,7 +121,7 @@ class DeadLetters:
 
     @contextmanager
     def _turn(self, end: float) -> Iterator[None]:
-        """Wait until a letter may be written, and hold the turn.
+        """Wait until a letter may be written, and hold the turn; events of other functions go first.
 
         Args:
             end: the end of the wait, in seconds of `time.perf_counter`.
@@ -124,11 +129,14 @@ class DeadLetters:
         Raises:
             DeadlineExceeded: there was no turn in time.
         """
+        late = f"the dead letter could not be stored within {self.settings.deadline_seconds:g} s"
         if not self._writers.acquire(timeout=max(0.0, end - time.perf_counter())):
-            seconds = self.settings.deadline_seconds
-            raise DeadlineExceeded(f"the dead letter could not be stored within {seconds:g} s")
+            raise DeadlineExceeded(late)
         try:
-            yield
+            with self._spaced.piece(end - time.perf_counter()) as may_run:
+                if not may_run:
+                    raise DeadlineExceeded(late)
+                yield
         finally:
             self._writers.release()
 

@@ -17,7 +17,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import computing
-from muster.runtime.computing import LONGEST_WAIT_SECONDS, REST, EventLoop, FairLock, SweepTurn
+from muster.runtime.computing import LONGEST_WAIT_SECONDS, REST, EventLoop, FairLock, SpacedWork, SweepTurn
 from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.handle import Handler
@@ -170,6 +170,42 @@ def test_a_sweep_rests_in_no_call(way: str) -> None:
             with turn.given_up():
                 began = time.monotonic()
             assert time.monotonic() - began < 0.1
+
+
+def seconds_of_pieces(*, events_wait: bool, usual: float, cpu: float) -> float:
+    """Return how long three pieces of work take that each compute for so many seconds."""
+    work, began = SpacedWork(lambda: events_wait, usual), time.monotonic()
+    for _ in range(3):
+        with work.piece(5) as may_run:
+            assert may_run
+            until = time.thread_time() + cpu
+            while time.thread_time() < until:
+                pass
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize(("usual", "cpu"), [(0.01, 0.0), (0.01, 0.02), (0.0, 0.02)])
+def test_small_work_takes_a_tenth_of_the_time_while_events_wait(usual: float, cpu: float) -> None:
+    """What a piece took counts in place of what was expected."""
+    assert seconds_of_pieces(events_wait=True, usual=usual, cpu=cpu) >= 2 * (REST + 1) * cpu
+    assert seconds_of_pieces(events_wait=False, usual=usual, cpu=cpu) < 3 * cpu + 0.4
+
+
+def test_small_work_is_expected_to_take_the_usual_time() -> None:
+    """Of pieces that begin at once each counts before it ends."""
+    work = SpacedWork(lambda: True, 0.02)
+    with work.piece(0) as first, work.piece(0.05) as second, work.piece(5) as third:
+        assert (first, second, third) == (True, False, True)
+
+
+def test_small_work_begins_once_no_event_waits() -> None:
+    """It rests for them alone."""
+    waiting = [True] * 3
+    work = SpacedWork(lambda: bool(waiting and waiting.pop()), 10.0)
+    with work.piece(0):
+        pass
+    with work.piece(5) as may_run:
+        assert may_run
 
 
 def is_free(lock: FairLock) -> bool:
