@@ -117,6 +117,7 @@ class SpacedWork:
         self._events_wait = events_wait
         self._usual = usual
         self._first = FairLock()
+        self._changing = Lock()
         self._next = 0.0
         """When the next piece may begin, in seconds of `time.monotonic`."""
 
@@ -130,7 +131,8 @@ class SpacedWork:
         try:
             yield True
         finally:
-            self._next += (REST + 1) * (time.thread_time() - before - self._usual)
+            with self._changing:
+                self._next += (REST + 1) * (time.thread_time() - before - self._usual)
 
     def _begins(self, end: float) -> bool:
         if not self._first.acquire(max(0.0, end - time.monotonic())):
@@ -140,7 +142,8 @@ class SpacedWork:
                 if now >= end:
                     return False
                 time.sleep(min(self._next - now, BEAT_SECONDS))
-            self._next = max(self._next, time.monotonic()) + (REST + 1) * self._usual
+            with self._changing:
+                self._next = max(self._next, time.monotonic()) + (REST + 1) * self._usual
             return True
         finally:
             self._first.release()
