@@ -49,7 +49,7 @@ TRACEBACK = "MUSTER_TRACEBACK"
 
 
 _NO_THREAD = "can't start new thread"
-"""The error of Python where there is no memory for the stack of a thread."""
+"""The error of Python where memory or the number of processes allows no further thread."""
 
 _ERROR_LENGTH = 6000
 """The most characters of an error that are shown; it may name a key or value of a file."""
@@ -80,16 +80,11 @@ class _Subcommands(click.Group):
 
         Raises:
             _ReaderGoneError: in place of BrokenPipeError.
-            MemoryError: also if there is no memory for a thread.
         """
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise _ReaderGoneError from None
-        except RuntimeError as error:
-            if str(error) == _NO_THREAD:
-                raise MemoryError from None
-            raise
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run a command and exit: 0, 1 if it failed, 2 for bad input, else one of the above."""
@@ -116,8 +111,7 @@ class _Subcommands(click.Group):
         except OSError as error:
             sys.exit(_report_os_error(error))
         except Exception as error:  # noqa: BLE001 - a person gets one line, also of a bug
-            report_bug(error)
-            sys.exit(BUG)
+            sys.exit(report_unforeseen(error))
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -160,8 +154,7 @@ def _report_os_error(error: OSError) -> int:
         _discard_output()
         echo_line(f"muster: {error.strerror}", err=True)
         return 1
-    report_bug(error)
-    return BUG
+    return report_unforeseen(error)
 
 
 def _discard_output() -> None:
@@ -169,15 +162,22 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def report_bug(error: Exception) -> None:
-    """Print an exception that nobody expected in one line, or its trace if the environment asks for it."""
+def report_unforeseen(error: Exception) -> int:
+    """Print an exception that nobody caught in one line, and return the exit status.
+
+    It is a bug, of which MUSTER_TRACEBACK prints the trace, or says that no further thread can be started.
+    """
+    if isinstance(error, RuntimeError) and str(error) == _NO_THREAD:
+        echo_line("muster: no further thread can be started: memory or processes are limited", err=True)
+        return 1
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-        return
+        return BUG
     places = traceback.extract_tb(error.__traceback__)
     where = f"{places[-1].filename}:{places[-1].lineno}" if places else "no trace"
     text = _one_line(f"{type(error).__name__}: {error}")
     echo_line(f"muster: this is a bug: {text} ({where}); {TRACEBACK}=1 prints its trace", err=True)
+    return BUG
 
 
 @click.command("muster", cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"]})

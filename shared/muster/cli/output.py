@@ -35,10 +35,10 @@ _TICK_SECONDS = 10.0
 """How often a command looks whether it was silent."""
 
 _SILENT_TICKS = 4
-"""After so many a command says that it still works: after 40 to 50 s; `status --watch` waits for 30 s."""
+"""A command says that it works after so many without output, 40 to 50 s; `status --watch` pauses for 30 s."""
 
 _shown = threading.Event()
-"""Set by whatever is printed on a terminal."""
+"""Set by output on a terminal, and by all on standard error."""
 
 
 def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
@@ -202,15 +202,16 @@ def repeated(action: Callable[[], object], first: float, then: float) -> Iterato
 
 @contextmanager
 def signs_of_life() -> Iterator[None]:
-    """Print a line if nothing was printed for 40 s in the `with` block and standard error is a terminal."""
+    """Print a line for each 40 s without output in the `with` block, if standard error is a terminal."""
     silent = 0
 
     def look() -> None:
         nonlocal silent
         silent = 0 if _shown.is_set() else silent + 1
         _shown.clear()
-        if silent >= _SILENT_TICKS:
+        if silent and silent % _SILENT_TICKS == 0:
             echo_line(f"muster: still working, {silent * _TICK_SECONDS:.0f} s without output", err=True)
+            _shown.clear()  # that line does not count
 
     with repeated(look, _TICK_SECONDS, _TICK_SECONDS):
         yield

@@ -8,10 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from muster.cli import report_bug
+from muster.cli import report_unforeseen
 from muster.cli.output import echo_line, signs_of_life
 
 MEMORY = "MUSTER_COMMAND_BYTES"
@@ -23,17 +23,20 @@ _MOST_BYTES = 2**30
 _LEAST_BYTES = 2**26
 """The least that it may be set to: Python itself ends in odd ways where it cannot import a module."""
 
-_LASTING = {"record", "run"}
-"""The commands that last until Ctrl-C, and show what they do. Their memory is looked at, not limited: each of
-their hundreds of threads reserves 8 MiB for its stack."""
+_READ_FILES = {"explain", "lint", "new-step", "plan", "replay"}
+"""The commands whose process is limited. Of the others the memory is looked at: each of hundreds of threads
+reserves 8 MiB for its stack, and a program that a kubeconfig names would inherit the limit."""
+
+_UNTIL_CTRL_C = {"record", "run"}
+"""The commands that wait for what happens, and show it."""
 
 _STATM = Path("/proc/self/statm")
 
 _LOOK_SECONDS = 0.2
 """How often the memory of these commands is looked at."""
 
-_STOP_SECONDS = 30.0
-"""How long one of them may take to stop."""
+_STOP_SECONDS, _SIGNALS = 10.0, 3
+"""How long one of them may take to stop after a signal, and how many it gets; the next ends what it reads."""
 
 _TOO_LITTLE = f"muster: needs more memory than it may take; {MEMORY} sets how much that is"
 
@@ -56,17 +59,21 @@ def run(command: Callable[[], None], arguments: Sequence[str]) -> None:
     try:
         if name == "apiserver":
             command()
-        elif name in _LASTING:
-            with _memory_watched(most):
-                command()
-        else:
-            _set_limit(most)
-            with signs_of_life():
-                command()
+            return
+        with ExitStack() as bounds:
+            if name in _READ_FILES:
+                _limit_memory(most)
+            else:
+                bounds.enter_context(_memory_watched(most))
+            if name not in _UNTIL_CTRL_C:
+                bounds.enter_context(signs_of_life())
+            command()
     except MemoryError:
-        _set_limit(None)  # to print
+        _lift_limit()  # to print
         echo_line(_TOO_LITTLE, err=True)
         sys.exit(1)
+    except RuntimeError as error:  # of a thread of these bounds
+        sys.exit(report_unforeseen(error))
 
 
 def _most_memory() -> int | None:
@@ -87,13 +94,15 @@ def _memory_watched(most: int | None) -> Iterator[None]:
 
     def watch() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
-        while not ended.wait(_LOOK_SECONDS):
-            if most is not None and _memory() > most:
-                exceeded.set()
-                echo_line(_TOO_LITTLE, err=True)
-                os.kill(os.getpid(), signal.SIGINT)
-                if not ended.wait(_STOP_SECONDS):
-                    os._exit(1)
+        while most is None or _memory() <= most:
+            if ended.wait(_LOOK_SECONDS):
+                return
+        exceeded.set()
+        for _ in range(_SIGNALS):
+            os.kill(os.getpid(), signal.SIGINT)
+            if ended.wait(_STOP_SECONDS):
+                return
+        os._exit(1)
 
     thread = threading.Thread(target=watch, name="memory", daemon=True)
     thread.start()
@@ -102,6 +111,7 @@ def _memory_watched(most: int | None) -> Iterator[None]:
     finally:
         ended.set()
         if exceeded.is_set():
+            echo_line(_TOO_LITTLE, err=True)
             sys.exit(1)
 
 
@@ -114,13 +124,17 @@ def _memory() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _set_limit(most: int | None) -> None:
-    """Set the limit of the process's private memory, as far as the system allows; None lifts it."""
+def _limit_memory(most: int | None) -> None:
+    """Have allocations fail with MemoryError beyond so many bytes, or fewer if the system allows no more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limits = [limit for limit in (most, soft) if limit not in (None, resource.RLIM_INFINITY)]
+    if limits:
+        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+
+
+def _lift_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    soft = hard if most is None else most
-    if hard != resource.RLIM_INFINITY:
-        soft = min(soft, hard)
-    resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
 
 
 def _report_in_thread(thrown: threading.ExceptHookArgs) -> None:
@@ -132,8 +146,8 @@ def _report_ignored(thrown: sys.UnraisableHookArgs) -> None:
 
 
 def _report(error: BaseException | None) -> None:
-    """Print in one line an exception that ended a thread, or that Python cannot raise; none of an end."""
+    """Print in one line an exception that ended a thread, or that Python cannot raise; not that of Ctrl-C."""
     if isinstance(error, MemoryError):
         echo_line(_TOO_LITTLE, err=True)
     elif isinstance(error, Exception):
-        report_bug(error)
+        report_unforeseen(error)

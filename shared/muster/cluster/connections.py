@@ -187,7 +187,9 @@ def read_body(response: urllib3.BaseHTTPResponse, most_bytes: int, request: str)
 
     read(min(LARGE_ANSWER + 1, most_bytes))
     if content.tell() > LARGE_ANSWER:
+        began = time.monotonic()
         wait_before_large_answer()
+        end += time.monotonic() - began
         read(most_bytes - content.tell())
     return content.getvalue()
 

@@ -66,7 +66,7 @@ class SafeLoader(_BaseLoader):
         """Return a boolean.
 
         Raises:
-            ConstructorError: it is none, such as `!!bool x`.
+            ConstructorError: the text is no boolean, such as `!!bool x`.
         """
         with suppress(KeyError):
             return self.construct_yaml_bool(node)

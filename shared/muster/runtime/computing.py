@@ -29,6 +29,9 @@ REST = 9
 """While events wait for their turn, a sweep sleeps for so many times as long after a slice. No other sweep
 computes meanwhile, so that all of them take a tenth of the time. Dead letters take as much."""
 
+LONGEST_REST_SECONDS = 1.0
+"""The longest rest after pieces of work, such as those of a time in which no event waited."""
+
 
 class EventLoop:
     """Measures how late an event loop is, and lets other threads wait for it; never late with waitress."""
@@ -110,13 +113,13 @@ class SpacedWork:
 
     Args:
         events_wait: whether any event waits for its turn.
-        usual: the CPU seconds of a piece, which count until it ends.
+        expected: the CPU seconds that a piece counts for until it ends.
     """
 
-    def __init__(self, events_wait: Callable[[], bool], usual: float) -> None:
+    def __init__(self, events_wait: Callable[[], bool], expected: float) -> None:
         self._events_wait = events_wait
-        self._usual = usual
-        self._first = FairLock()
+        self._expected = expected
+        self._first_in_line = FairLock()
         self._changing = Lock()
         self._next = 0.0
         """When the next piece may begin, in seconds of `time.monotonic`."""
@@ -131,22 +134,26 @@ class SpacedWork:
         try:
             yield True
         finally:
-            with self._changing:
-                self._next += (REST + 1) * (time.thread_time() - before - self._usual)
+            self._count(time.thread_time() - before - self._expected)
 
     def _begins(self, end: float) -> bool:
-        if not self._first.acquire(max(0.0, end - time.monotonic())):
+        if not self._first_in_line.acquire(max(0.0, end - time.monotonic())):
             return False
         try:
-            while self._events_wait() and (now := time.monotonic()) < self._next:
-                if now >= end:
+            while self._events_wait() and (left := self._next - time.monotonic()) > 0:
+                if time.monotonic() >= end:
                     return False
-                time.sleep(min(self._next - now, BEAT_SECONDS))
-            with self._changing:
-                self._next = max(self._next, time.monotonic()) + (REST + 1) * self._usual
+                time.sleep(min(left, BEAT_SECONDS))
+            self._count(self._expected)
             return True
         finally:
-            self._first.release()
+            self._first_in_line.release()
+
+    def _count(self, cpu: float) -> None:
+        """Let the next piece begin later, by at most LONGEST_REST_SECONDS from now on."""
+        now = time.monotonic()
+        with self._changing:
+            self._next = min(max(self._next, now) + (REST + 1) * cpu, now + LONGEST_REST_SECONDS)
 
 
 class SweepTurn:

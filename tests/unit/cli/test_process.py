@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
-import time
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -56,46 +55,63 @@ def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path, wordi
     wording(line)
 
 
-def test_no_memory_for_a_thread_is_no_bug(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("at", ["muster.cli.lint.lint", "muster.cli.process.signs_of_life"])
+def test_no_room_for_a_thread_is_no_bug(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Python has a RuntimeError for it."""
+    """Wherever Python has a RuntimeError for it."""
 
-    def start(_: threading.Thread) -> None:
+    def start(*_: object, **__: object) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setenv(process.MEMORY, "0")
-    monkeypatch.setattr(threading.Thread, "start", start)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps(a_job()))
-
-    def lint() -> None:
-        main(["lint", str(path)])
-
-    monkeypatch.setattr(process, "signs_of_life", nullcontext)
+    monkeypatch.setattr(at, start)
     with pytest.raises(SystemExit) as ended:
-        process.run(lint, ["lint"])
+        process.run(lambda: main(["lint", str(path)]), ["lint"])
     assert ended.value.code == 1
-    assert process.MEMORY in capsys.readouterr().err
+    (line,) = capsys.readouterr().err.splitlines()
+    assert_names(line, "thread")
 
 
 def test_a_recording_is_whole_when_it_needs_more_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command stops while it records, and exits with 1."""
-    events, began = tmp_path / "e.jsonl", time.monotonic()
-    monkeypatch.setattr(process, "_memory", lambda: 2**40 if time.monotonic() > began + 1 else 0)
+    """The command stops while it records, as after Ctrl-C, and exits with 1."""
+    events = tmp_path / "e.jsonl"
+    monkeypatch.setattr(process, "_memory", lambda: 2**40 if events.exists() else 0)
     arguments = ["record", str(events), "--listen", "127.0.0.1:0"]
-
-    def record() -> None:
-        main(arguments)
-
     with pytest.raises(SystemExit) as ended:
-        process.run(record, arguments)
+        process.run(lambda: main(arguments), arguments)
+    printed = capsys.readouterr()
     assert ended.value.code == 1
-    assert "0 events in" in capsys.readouterr().out
+    assert "0 events in" in printed.out
+    assert process.MEMORY in printed.err
     assert events.exists()
+
+
+def test_a_command_that_does_not_stop_gets_further_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first ends a recording, the next the reading of its last objects."""
+    monkeypatch.setattr(process, "_memory", lambda: 2**40)
+    monkeypatch.setattr(process, "_STOP_SECONDS", 0.1)
+    signals: list[int] = []
+    got = [threading.Event(), threading.Event()]
+
+    def note(number: int, _: object) -> None:
+        got[len(signals)].set()
+        signals.append(number)
+
+    def command() -> None:
+        assert all(event.wait(20) for event in got)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        with pytest.raises(SystemExit) as ended:
+            process.run(command, ["status"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (ended.value.code, signals) == (1, [signal.SIGINT] * 2)
 
 
 @pytest.mark.parametrize("limit", ["1Gi", "-1", "", "٣", "9" * 5000, "1000"])

@@ -17,7 +17,15 @@ from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import computing
-from muster.runtime.computing import LONGEST_WAIT_SECONDS, REST, EventLoop, FairLock, SpacedWork, SweepTurn
+from muster.runtime.computing import (
+    LONGEST_REST_SECONDS,
+    LONGEST_WAIT_SECONDS,
+    REST,
+    EventLoop,
+    FairLock,
+    SpacedWork,
+    SweepTurn,
+)
 from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.handle import Handler
@@ -172,40 +180,54 @@ def test_a_sweep_rests_in_no_call(way: str) -> None:
             assert time.monotonic() - began < 0.1
 
 
-def seconds_of_pieces(*, events_wait: bool, usual: float, cpu: float) -> float:
-    """Return how long three pieces of work take that each compute for so many seconds."""
-    work, began = SpacedWork(lambda: events_wait, usual), time.monotonic()
-    for _ in range(3):
-        with work.piece(5) as may_run:
-            assert may_run
-            until = time.thread_time() + cpu
-            while time.thread_time() < until:
-                pass
-    return time.monotonic() - began
+class Pieces:
+    """Pieces of work on a clock that only sleep and work move on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, expected: float) -> None:
+        self.now = self.cpu = 0.0
+        self.events_wait = True
+        for name, value in (
+            ("monotonic", lambda: self.now), ("thread_time", lambda: self.cpu), ("sleep", self.pass_time)
+        ):  # fmt: skip
+            monkeypatch.setattr(computing.time, name, value)
+        self.work = SpacedWork(lambda: self.events_wait, expected)
+
+    def pass_time(self, seconds: float) -> None:
+        """Move the clock on."""
+        self.now += seconds
+
+    def runs(self, cpu: float, seconds: float = 5) -> bool:
+        """Whether a piece of so much CPU runs, which has to wait for so many seconds at most."""
+        with self.work.piece(seconds) as may_run:
+            self.cpu += cpu
+            return may_run
 
 
-@pytest.mark.parametrize(("usual", "cpu"), [(0.01, 0.0), (0.01, 0.02), (0.0, 0.02)])
-def test_small_work_takes_a_tenth_of_the_time_while_events_wait(usual: float, cpu: float) -> None:
+@pytest.mark.parametrize("expected", [0.0, 0.02, 0.05])
+def test_small_work_takes_a_tenth_of_the_time_while_events_wait(
+    expected: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a piece took counts in place of what was expected."""
-    assert seconds_of_pieces(events_wait=True, usual=usual, cpu=cpu) >= 2 * (REST + 1) * cpu
-    assert seconds_of_pieces(events_wait=False, usual=usual, cpu=cpu) < 3 * cpu + 0.4
+    pieces = Pieces(monkeypatch, expected)
+    assert [pieces.runs(0.02) for _ in range(11)] == [True] * 11
+    assert pieces.now == pytest.approx(10 * (REST + 1) * 0.02)
 
 
-def test_small_work_is_expected_to_take_the_usual_time() -> None:
-    """Of pieces that begin at once each counts before it ends."""
-    work = SpacedWork(lambda: True, 0.02)
-    with work.piece(0) as first, work.piece(0.05) as second, work.piece(5) as third:
-        assert (first, second, third) == (True, False, True)
+def test_small_work_that_runs_counts_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many letters may begin before the first is stored."""
+    pieces = Pieces(monkeypatch, 0.02)
+    with pieces.work.piece(0) as first:
+        assert (first, pieces.runs(0.02, seconds=0.1), pieces.runs(0.02)) == (True, False, True)
 
 
-def test_small_work_begins_once_no_event_waits() -> None:
-    """It rests for them alone."""
-    waiting = [True] * 3
-    work = SpacedWork(lambda: bool(waiting and waiting.pop()), 10.0)
-    with work.piece(0):
-        pass
-    with work.piece(5) as may_run:
-        assert may_run
+def test_small_work_rests_for_no_one_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While no event waits, and afterwards for a second at most."""
+    pieces = Pieces(monkeypatch, 0.02)
+    pieces.events_wait = False
+    assert [pieces.runs(1.0) for _ in range(100)] == [True] * 100
+    assert pieces.now == 0.0
+    pieces.events_wait = True
+    assert pieces.runs(0.02, seconds=LONGEST_REST_SECONDS + 0.1)
 
 
 def is_free(lock: FairLock) -> bool:
