@@ -168,7 +168,7 @@ class _KeptItems:
     existing: set[tuple[str, str]] = field(default_factory=set)
 
     def copy(self) -> _KeptItems:
-        """Return the same for a list, which may expire and be read again."""
+        """Return a copy, to which a list is added that may expire and be read again."""
         return _KeptItems([*self.items], self.left_out, {*self.named}, {*self.existing})
 
     def add(self, item: Item) -> None:
@@ -183,7 +183,7 @@ class _KeptItems:
             self.add(item)
 
     def cut(self) -> None:
-        """Sort the items, and leave out those that no status shows, whichever are added."""
+        """Sort the items, and leave out those that would not be shown beside further ones either."""
         self.items.sort(key=attrgetter("namespace", "since", "what", "reason"))
         shown = _shared_out(self.items, MOST_ITEMS)
         self.left_out += len(self.items) - len(shown)
