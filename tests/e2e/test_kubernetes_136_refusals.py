@@ -37,13 +37,17 @@ def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: RealSto
         lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "GangSizeFixed",
     )
     assert story.condition("JobSet", "sim", "PodGroupsReady") == "True"
+    said = re.compile(rf"\b{story.group('workers')['metadata']['name']}\b.*\b3\b")
+    story.wait(
+        "the log says so",
+        lambda _: any(
+            said.search(json.loads(line)["message"])
+            for line in stage.muster.log("resize-gang").splitlines()
+            if "GangSizeFixed" in line
+        ),
+    )
     assert stage.muster.idle()
     assert story.group("workers")["spec"] == before
-    log_lines = [
-        json.loads(line) for line in stage.muster.log("resize-gang").splitlines() if "GangSizeFixed" in line
-    ]
-    group = story.group("workers")["metadata"]["name"]
-    assert any(re.search(rf"\b{group}\b.*\b3\b", line["message"]) for line in log_lines), log_lines
 
 
 def test_a_replacement_after_others_finished_is_never_placed(story: RealStory) -> None:
