@@ -30,7 +30,7 @@ REST = 9
 computes meanwhile, so that all of them take a tenth of the time. Dead letters take as much."""
 
 LONGEST_REST_SECONDS = 1.0
-"""The longest rest after pieces of work, such as those of a time in which no event waited."""
+"""The longest rest after pieces of work, such as those of a time without events."""
 
 
 class EventLoop:
@@ -109,15 +109,15 @@ class FairLock:
 
 
 class SpacedWork:
-    """Lets small pieces of work begin so late, while events wait, that they take a tenth of the CPU together.
+    """Lets small pieces of work begin so late, while there are events, that they take a tenth of the CPU.
 
     Args:
-        events_wait: whether any event waits for its turn.
+        are_events: whether any event is in work, or waits for it.
         expected: the CPU seconds that a piece counts for until it ends.
     """
 
-    def __init__(self, events_wait: Callable[[], bool], expected: float) -> None:
-        self._events_wait = events_wait
+    def __init__(self, are_events: Callable[[], bool], expected: float) -> None:
+        self._are_events = are_events
         self._expected = expected
         self._first_in_line = FairLock()
         self._changing = Lock()
@@ -140,7 +140,7 @@ class SpacedWork:
         if not self._first_in_line.acquire(max(0.0, end - time.monotonic())):
             return False
         try:
-            while self._events_wait() and (left := self._next - time.monotonic()) > 0:
+            while self._are_events() and (left := self._next - time.monotonic()) > 0:
                 if time.monotonic() >= end:
                     return False
                 time.sleep(min(left, BEAT_SECONDS))

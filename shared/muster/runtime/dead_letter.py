@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
@@ -39,11 +39,15 @@ NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
 USUAL_CPU_SECONDS = 0.004
-"""The CPU in which a letter is written, and the oldest one deleted."""
+"""The CPU in which a small letter is parsed and written, and the oldest one deleted."""
 
 SHARE_OF_PLACES = 3
 """One of so many places to wait is for letters, with the defaults 38 of 115: each takes a thread of the
 server, and the others answer probes and the events of other functions of the process."""
+
+
+class _TooManyLettersError(Exception):
+    """As many letters as may be are stored or wait for it."""
 
 
 class DeadLetters:
@@ -81,7 +85,7 @@ class DeadLetters:
         self._most = settings.in_work + settings.waiting // SHARE_OF_PLACES
         self._places = BoundedSemaphore(self._most)
         self._writers = BoundedSemaphore(settings.in_work)
-        self._spaced = SpacedWork(self._workers.turns.any_wait, USUAL_CPU_SECONDS)
+        self._spaced = SpacedWork(self._workers.turns.any, USUAL_CPU_SECONDS)
         self._kept: deque[str] | None = None
         self._kept_lock = Lock()
 
@@ -91,13 +95,16 @@ class DeadLetters:
             started = time.perf_counter()
             letter: DeadLetter | None = None
             try:
-                with self._workers.reading.turn(len(body), self.settings.deadline_seconds):
-                    received = dead_letters.of_request(headers, body, self._limits)
-                    letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
-                    del received
-                    config_map = dead_letters.to_config_map(letter, self.namespace)
-                    letter = dead_letters.without_data(letter)  # it may have to wait
-                outcome = self._store(letter, config_map, started + self.settings.deadline_seconds)
+                with self._turn(started + self.settings.deadline_seconds):
+                    with self._workers.reading.turn(len(body), self.settings.deadline_seconds):
+                        received = dead_letters.of_request(headers, body, self._limits)
+                        letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
+                        del received
+                        config_map = dead_letters.to_config_map(letter, self.namespace)
+                        letter = dead_letters.without_data(letter)
+                    outcome = self._write(letter, config_map)
+            except _TooManyLettersError as error:
+                outcome = Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), status=503)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             self._report(headers, letter, outcome, time.perf_counter() - started)
@@ -109,36 +116,29 @@ class DeadLetters:
         self._report(headers, None, outcome, 0.0)
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
-    def _store(self, letter: DeadLetter, config_map: Mapping[str, Any], end: float) -> Outcome:
-        if not self._places.acquire(blocking=False):
-            busy = f"{self._most} dead letters are being stored or wait for it already"
-            return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, busy, status=503)
-        try:
-            with self._turn(end):
-                return self._write(letter, config_map)
-        finally:
-            self._places.release()
-
     @contextmanager
     def _turn(self, end: float) -> Iterator[None]:
-        """Wait until a letter may be written, and hold the turn; events of other functions go first.
+        """Wait until a letter may be parsed and written, and hold the turn; events of functions go first.
 
         Args:
             end: the end of the wait, in seconds of `time.perf_counter`.
 
         Raises:
+            _TooManyLettersError: too many hold or await a turn.
             DeadlineExceeded: there was no turn in time.
         """
-        late = f"the dead letter could not be stored within {self.settings.deadline_seconds:g} s"
-        if not self._writers.acquire(timeout=max(0.0, end - time.perf_counter())):
-            raise DeadlineExceeded(late)
-        try:
-            with self._spaced.piece(end - time.perf_counter()) as may_run:
-                if not may_run:
-                    raise DeadlineExceeded(late)
-                yield
-        finally:
-            self._writers.release()
+        if not self._places.acquire(blocking=False):
+            raise _TooManyLettersError(f"{self._most} dead letters are being stored or wait for it already")
+        with ExitStack() as held:
+            held.callback(self._places.release)
+            in_time = self._writers.acquire(timeout=max(0.0, end - time.perf_counter()))
+            if in_time:
+                held.callback(self._writers.release)
+                in_time = held.enter_context(self._spaced.piece(end - time.perf_counter()))
+            if not in_time:
+                seconds = self.settings.deadline_seconds
+                raise DeadlineExceeded(f"the dead letter could not be stored within {seconds:g} s")
+            yield
 
     def _write(self, letter: DeadLetter, config_map: Mapping[str, Any]) -> Outcome:
         message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"

@@ -171,6 +171,10 @@ class Turns:
         """Whether any event waits for its turn."""
         return bool(self._waiting)
 
+    def any(self) -> bool:
+        """Whether any event waits for its turn, or holds it."""
+        return bool(self._waiting or self._in_work)
+
     def _send_one_back(self) -> None:
         """Send back the newest event of the namespace with the most that wait; none if all are in a pause."""
         now = self._clock()

@@ -185,12 +185,12 @@ class Pieces:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, expected: float) -> None:
         self.now = self.cpu = 0.0
-        self.events_wait = True
+        self.are_events = True
         for name, value in (
             ("monotonic", lambda: self.now), ("thread_time", lambda: self.cpu), ("sleep", self.pass_time)
         ):  # fmt: skip
             monkeypatch.setattr(computing.time, name, value)
-        self.work = SpacedWork(lambda: self.events_wait, expected)
+        self.work = SpacedWork(lambda: self.are_events, expected)
 
     def pass_time(self, seconds: float) -> None:
         """Move the clock on."""
@@ -204,7 +204,7 @@ class Pieces:
 
 
 @pytest.mark.parametrize("expected", [0.0, 0.02, 0.05])
-def test_small_work_takes_a_tenth_of_the_time_while_events_wait(
+def test_small_work_takes_a_tenth_of_the_time_while_there_are_events(
     expected: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a piece took counts in place of what was expected."""
@@ -221,12 +221,12 @@ def test_small_work_that_runs_counts_before_it_ends(monkeypatch: pytest.MonkeyPa
 
 
 def test_small_work_rests_for_no_one_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While no event waits, and afterwards for a second at most."""
+    """While there are no events, and afterwards for a second at most."""
     pieces = Pieces(monkeypatch, 0.02)
-    pieces.events_wait = False
+    pieces.are_events = False
     assert [pieces.runs(1.0) for _ in range(100)] == [True] * 100
     assert pieces.now == 0.0
-    pieces.events_wait = True
+    pieces.are_events = True
     assert pieces.runs(0.02, seconds=LONGEST_REST_SECONDS + 0.1)
 
 
