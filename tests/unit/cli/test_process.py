@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -94,24 +95,24 @@ def test_a_recording_is_whole_when_it_needs_more_memory(
 def test_a_command_that_does_not_stop_gets_further_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first ends a recording, the next the reading of its last objects."""
     monkeypatch.setattr(process, "_memory", lambda: 2**40)
-    monkeypatch.setattr(process, "_STOP_SECONDS", 0.1)
+    monkeypatch.setattr(process, "_STOP_SECONDS", 0.05)
+    monkeypatch.setattr(process, "_SIGNALS", 10**6)  # the process would end after the last
     signals: list[int] = []
-    got = [threading.Event(), threading.Event()]
-
-    def note(number: int, _: object) -> None:
-        got[len(signals)].set()
-        signals.append(number)
 
     def command() -> None:
-        assert all(event.wait(20) for event in got)
+        end = time.monotonic() + 20
+        while len(signals) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
     try:
         with pytest.raises(SystemExit) as ended:
             process.run(command, ["status"])
     finally:
+        time.sleep(0.2)  # until the last signal has come
         signal.signal(signal.SIGINT, before)
-    assert (ended.value.code, signals) == (1, [signal.SIGINT] * 2)
+    assert ended.value.code == 1
+    assert len(signals) >= 2
 
 
 @pytest.mark.parametrize("limit", ["1Gi", "-1", "", "٣", "9" * 5000, "1000"])

@@ -189,7 +189,7 @@ class Pieces:
         for name, value in (
             ("monotonic", lambda: self.now), ("thread_time", lambda: self.cpu), ("sleep", self.pass_time)
         ):  # fmt: skip
-            monkeypatch.setattr(computing.time, name, value)
+            monkeypatch.setattr(time, name, value)
         self.work = SpacedWork(lambda: self.are_events, expected)
 
     def pass_time(self, seconds: float) -> None:
