@@ -38,7 +38,7 @@ from muster.runtime.workers import Workers
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
-USUAL_CPU_SECONDS = 0.004
+LETTER_CPU_SECONDS = 0.004
 """The CPU in which a small letter is parsed and written, and the oldest one deleted."""
 
 SHARE_OF_PLACES = 3
@@ -85,7 +85,7 @@ class DeadLetters:
         self._most = settings.in_work + settings.waiting // SHARE_OF_PLACES
         self._places = BoundedSemaphore(self._most)
         self._writers = BoundedSemaphore(settings.in_work)
-        self._spaced = SpacedWork(self._workers.turns.any, USUAL_CPU_SECONDS)
+        self._spaced = SpacedWork(self._workers.turns.has_events, LETTER_CPU_SECONDS)
         self._kept: deque[str] | None = None
         self._kept_lock = Lock()
 
@@ -95,8 +95,9 @@ class DeadLetters:
             started = time.perf_counter()
             letter: DeadLetter | None = None
             try:
-                with self._turn(started + self.settings.deadline_seconds):
-                    with self._workers.reading.turn(len(body), self.settings.deadline_seconds):
+                end = started + self.settings.deadline_seconds
+                with self._turn(end):
+                    with self._workers.reading.turn(len(body), max(0.0, end - time.perf_counter())):
                         received = dead_letters.of_request(headers, body, self._limits)
                         letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
                         del received

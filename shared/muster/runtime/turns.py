@@ -171,7 +171,7 @@ class Turns:
         """Whether any event waits for its turn."""
         return bool(self._waiting)
 
-    def any(self) -> bool:
+    def has_events(self) -> bool:
         """Whether any event waits for its turn, or holds it."""
         return bool(self._waiting or self._in_work)
 

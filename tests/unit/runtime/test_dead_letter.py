@@ -7,7 +7,7 @@ import json
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Barrier, Event, Semaphore
 from typing import Any
 
@@ -267,10 +267,23 @@ def test_a_letter_waits_no_longer_than_the_deadline(wording: Wording) -> None:
         wording(refused["message"])
 
 
+def test_the_wait_to_parse_a_letter_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it waited for its turn counts."""
+    letters, waits = keeper(FakeCluster()), list[float]()
+
+    def turn(_: int, seconds: float) -> AbstractContextManager[None]:
+        waits.append(seconds)
+        return nullcontext()
+
+    monkeypatch.setattr(letters._workers.reading, "turn", turn)
+    assert send(letters) == 202
+    assert 0 < waits[0] < letters.settings.deadline_seconds
+
+
 def test_letters_are_seldom_handled_while_events_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one service, 195 large ones a second took most of the processor from events of functions."""
     monkeypatch.setattr(computing, "REST", 10**6)
-    monkeypatch.setattr(dead_letter, "USUAL_CPU_SECONDS", 0.0)
+    monkeypatch.setattr(dead_letter, "LETTER_CPU_SECONDS", 0.0)
     workers = Workers(workers=1, waiting=10, most_in_work=1)
     settings = Settings(dead_letter_namespace=HOME, deadline_seconds=0.2)
     letters = DeadLetters(FakeCluster(), settings, lambda: NOW, workers)
