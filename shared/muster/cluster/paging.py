@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from muster.cluster import errors
 from muster.policy.group_labels import GATE
+
+_Read = TypeVar("_Read")
 
 _GATE = {"name": GATE}
 
@@ -158,9 +160,20 @@ def all_pages(page_at: Callable[[str], Page]) -> Page:
     Raises:
         Expired: the resourceVersion expired twice.
     """
-    with suppress(errors.Expired):  # its pages are let go of before the second list
-        return _joined(page_at)
-    return _joined(page_at)
+    return again_if_expired(lambda: _joined(page_at))
+
+
+def again_if_expired(read: Callable[[], _Read]) -> _Read:
+    """Return what `read` returns; if a list expires in it before its last page, read once more.
+
+    What the first reading kept is let go of before the second.
+
+    Raises:
+        Expired: the list expired twice.
+    """
+    with suppress(errors.Expired):
+        return read()
+    return read()
 
 
 def _joined(page_at: Callable[[str], Page]) -> Page:

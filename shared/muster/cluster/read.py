@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from muster.cluster import errors
 from muster.cluster.interface import Cluster, Object, Objects, RawCluster
-from muster.cluster.paging import pages
+from muster.cluster.paging import again_if_expired, pages
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import Resource
 
@@ -63,9 +63,9 @@ def collect(
     Raises:
         ApiGone: the cluster does not serve the kind.
     """
-    with suppress(errors.Expired):  # what was kept until then is let go of before the second list
-        return list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
-    return list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
+    return again_if_expired(
+        lambda: list(view(each(cluster, resource, namespace, labels=labels, fields=fields)))
+    )
 
 
 def each_if_served(cluster: Cluster, resource: Resource, *, labels: str = "") -> Iterator[Object]:

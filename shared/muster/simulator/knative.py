@@ -35,7 +35,7 @@ def stored(manifest: Manifest) -> Manifest:
         raise UnsupportedManifestError(f"{about}: metadata.namespace: must be a string")
     if wrong := dns_label(namespace):
         raise UnsupportedManifestError(f"{about}: metadata.namespace: {wrong[0]}")
-    result: Manifest = {**_without_nulls(manifest)}
+    result: Manifest = _without_nulls(manifest)
     spec = result.setdefault("spec", {})
     for field, wanted in _REQUIRED[kind].items():
         if not isinstance(spec, dict) or not isinstance(spec.get(field), wanted):

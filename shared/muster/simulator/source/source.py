@@ -10,13 +10,12 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Protocol
 
 from muster.cluster.errors import AnswerTooLarge, ClusterError, Expired
-from muster.cluster.paging import Page, pages
+from muster.cluster.paging import Page, again_if_expired, pages
 from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
 from muster.simulator.source.events import ChangeType, Object, to_event
@@ -190,9 +189,8 @@ def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
         return [spec.namespace]
     if not spec.namespaces:
         return [""]
-    with suppress(Expired):
-        return _selected(spec.namespaces, cluster)
-    return _selected(spec.namespaces, cluster)
+    selector = spec.namespaces
+    return again_if_expired(lambda: _selected(selector, cluster))
 
 
 def _selected(selector: str, cluster: Watchable) -> list[str]:
