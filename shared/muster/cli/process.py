@@ -61,9 +61,9 @@ def run(command: Callable[[], None], arguments: Sequence[str]) -> None:
             command()
             return
         with ExitStack() as bounds:
-            if name in _READ_FILES:
+            if most is not None and name in _READ_FILES:
                 _limit_memory(most)
-            else:
+            elif most is not None:
                 bounds.enter_context(_memory_watched(most))
             if name not in _UNTIL_CTRL_C:
                 bounds.enter_context(signs_of_life())
@@ -77,7 +77,7 @@ def run(command: Callable[[], None], arguments: Sequence[str]) -> None:
 
 
 def _most_memory() -> int | None:
-    """Return the most bytes that a command may take, or None for no limit; exit with 2 if it is neither."""
+    """Return the most bytes that a command may take, None for no limit; exit with 2 for a wrong setting."""
     text = os.environ.get(MEMORY, str(_MOST_BYTES))
     is_number = text.isascii() and text.isdigit() and len(text) < len(str(sys.maxsize))
     most = int(text) if is_number else -1
@@ -88,13 +88,13 @@ def _most_memory() -> int | None:
 
 
 @contextmanager
-def _memory_watched(most: int | None) -> Iterator[None]:
+def _memory_watched(most: int) -> Iterator[None]:
     """Stop the `with` block as Ctrl-C does, and exit with 1, if the process takes more memory than this."""
     ended, exceeded = threading.Event(), threading.Event()
 
     def watch() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the main thread
-        while most is None or _memory() <= most:
+        while _memory() <= most:
             if ended.wait(_LOOK_SECONDS):
                 return
         exceeded.set()
@@ -124,12 +124,12 @@ def _memory() -> int:
     return int(pages) * resource.getpagesize()
 
 
-def _limit_memory(most: int | None) -> None:
+def _limit_memory(most: int) -> None:
     """Have allocations fail with MemoryError beyond so many bytes, or fewer if the system allows no more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limits = [limit for limit in (most, soft) if limit not in (None, resource.RLIM_INFINITY)]
-    if limits:
-        resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard)
+    )
 
 
 def _lift_limit() -> None:
@@ -142,7 +142,8 @@ def _report_in_thread(thrown: threading.ExceptHookArgs) -> None:
 
 
 def _report_ignored(thrown: sys.UnraisableHookArgs) -> None:
-    _report(thrown.exc_value)
+    if not isinstance(thrown.exc_value, MemoryError):  # the command meets it too, and there is none to print
+        _report(thrown.exc_value)
 
 
 def _report(error: BaseException | None) -> None:
