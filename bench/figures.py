@@ -52,7 +52,7 @@ class Measure:
         reference: the subject that the others are compared with; empty for none.
         at: the size that it was measured at, for a curve over sizes.
         axis: what `at` counts, such as `pods of the gang`.
-        goals: limits that the results page compares the medians with.
+        goals: limits that docs/speed.md compares the medians with.
         note: a sentence for the table.
     """
 
@@ -129,7 +129,7 @@ class Figure:
 
     Attributes:
         name: as in `make bench FIGURE=cold-start`.
-        title: its heading on the results page.
+        title: the heading of its page.
         description: a paragraph on what is measured and how.
         environment: where and when.
         measures: the measured quantities.

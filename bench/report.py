@@ -1,24 +1,27 @@
-"""The results page: docs/speed.md and its plots, from the raw data in bench/results."""
+"""The results: docs/speed.md and, in docs/speed, the page and the plots of each figure, from the raw data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
 from bench.figures import RESULTS, ROOT, Figure, Goal, Measure
 
 PAGE = ROOT / "docs" / "speed.md"
-PLOTS = ROOT / "docs" / "speed"
+FOLDER = ROOT / "docs" / "speed"
+"""Has the page and the plots of each figure."""
 
 WIDEST = 5
 """The most subjects that are columns, unless there are more measures."""
 
 HEAD = """# Speed
 
-Written by `make bench` from the raw data in [bench/results](../bench/results); how each figure is measured:
-[bench](../bench/README.md). A cell has the median and, in brackets, the quartiles. `×` is the median of the
-ratios to the reference in the same round: ratios carry over to other machines, absolute figures do not.
+Each figure is measured beside a reference in the same run: [bench](../bench/README.md) says how. `×` is the
+median of the ratios to the reference in the same round: ratios carry over to other machines, absolute figures
+do not. Why goals are missed: [decision 8](decisions/0008-where-the-time-of-a-gang-goes.md).
+`make bench` writes this page and those of the figures from the raw data in [bench/results](../bench/results).
 """
 
 
@@ -28,27 +31,40 @@ def figures(names: Iterable[str], folder: Path = RESULTS) -> list[Figure]:
     return [Figure.load(path) for path in paths if path.exists()]
 
 
-def page(results: Iterable[Figure]) -> str:
-    """Return the results page as Markdown."""
-    return "\n".join([HEAD, *(_chapter(figure) for figure in results)])
+def overview(results: Sequence[Figure]) -> str:
+    """Return docs/speed.md: a row for each figure, then the goals of each."""
+    header = ["figure", "goals met", "measured"]
+    rows = [
+        [f"[{figure.title}](speed/{figure.name}.md)", _goals_met(figure), figure.environment.date]
+        for figure in results
+    ]
+    chapters = [f"## {figure.title}\n\n{goals}" for figure in results if (goals := _goals(figure.measures))]
+    return "\n".join([HEAD, _markdown(header, rows), *chapters])
 
 
-def _chapter(figure: Figure) -> str:
+def _goals_met(figure: Figure) -> str:
+    """Return how many goals are met, such as `5 of 12`; `none` if there are none."""
+    met = [measure.met(goal) for measure in figure.measures for goal in measure.goals]
+    return f"{sum(met)} of {len(met)}" if met else "none"
+
+
+def page(figure: Figure) -> str:
+    """Return the page of a figure: how it was measured, its tables and its plots."""
     where = figure.environment
     lines = [
-        f"## {figure.title}\n",
+        f"# {figure.title}\n",
         f"{figure.description}\n",
         (
             f"Measured {where.date} on {where.processor} (load {where.load:g}), Python {where.python}, commit"
-            f" {where.commit}. Alone: `make bench FIGURE={figure.name}`.\n"
+            f" {where.commit}. Alone: `make bench FIGURE={figure.name}`. A cell has the median and, in"
+            " brackets, the quartiles; goals and what `×` is: [speed](../speed.md).\n"
         ),
     ]
-    for group, members in groupby(figure.measures, lambda measure: measure.group):
+    for group, members in groupby(figure.measures, attrgetter("group")):
         if group:
-            lines.append(f"### {group}\n")
+            lines.append(f"## {group}\n")
         lines.append(_table(list(members)))
-    lines += [f"![{plot.stem}](speed/{plot.name})\n" for plot in plots_of(figure)]
-    lines += _goals(figure.measures)
+    lines += [f"![{plot.stem}]({plot.name})\n" for plot in plots_of(figure)]
     return "\n".join(lines)
 
 
@@ -69,7 +85,7 @@ def _table(measures: Sequence[Measure]) -> str:
             ]
             for measure in measures
         ]
-    return "\n".join([_row(header), "|" + "---|" * len(header), *map(_row, rows)]) + "\n"
+    return _markdown(header, rows)
 
 
 def _label(measure: Measure) -> str:
@@ -90,30 +106,28 @@ def _cell(measure: Measure, subject: str) -> str:
     return text
 
 
-def _goals(measures: Iterable[Measure]) -> list[str]:
-    """Return the table of goals, or nothing."""
+def _goals(measures: Iterable[Measure]) -> str:
+    """Return the table of goals; empty if there are none."""
     rows = [_goal(measure, goal) for measure in measures for goal in measure.goals]
-    if not rows:
-        return []
-    return ["\n".join([_row(["goal", "limit", "measured", "met"]), "|---|---|---|---|", *rows]) + "\n"]
+    return _markdown(["goal", "limit", "measured", "met"], rows) if rows else ""
 
 
-def _goal(measure: Measure, goal: Goal) -> str:
+def _goal(measure: Measure, goal: Goal) -> list[str]:
     unit = f" × {goal.reference}" if goal.reference else f" {measure.unit}".rstrip()
     sign = "≥" if goal.at_least else "≤"
     what = f"{measure.group}: " if measure.group else ""
-    return _row(
-        [
-            f"{what}{_label(measure)}: {goal.subject}",
-            f"{sign} {number(goal.limit)}{unit}",
-            f"{number(measure.reached(goal))}{unit}",
-            "yes" if measure.met(goal) else "**no**",
-        ]
-    )
+    return [
+        f"{what}{_label(measure)}: {goal.subject}",
+        f"{sign} {number(goal.limit)}{unit}",
+        f"{number(measure.reached(goal))}{unit}",
+        "yes" if measure.met(goal) else "**no**",
+    ]
 
 
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def number(value: float) -> str:
@@ -122,21 +136,27 @@ def number(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
-def plots_of(figure: Figure, folder: Path = PLOTS) -> list[Path]:
+def plots_of(figure: Figure, folder: Path = FOLDER) -> list[Path]:
     """Return the paths of a figure's plots: one if it has curves or ratios, else none."""
     curves = any(measure.at is not None for measure in figure.measures)
     ratios = any(measure.reference for measure in figure.measures)
     return [folder / f"{figure.name}.svg"] if curves or ratios else []
 
 
-def write(names: Iterable[str]) -> None:
-    """Write the page and draw the plots of all figures that have been measured."""
-    # matplotlib is in the extra `bench` alone; the page's text is tested without it.
+def pages(names: Iterable[str]) -> dict[Path, str]:
+    """Return the text of all pages by path, of the figures of these names that have been measured."""
+    results = figures(names)
+    return {PAGE: overview(results)} | {FOLDER / f"{figure.name}.md": page(figure) for figure in results}
+
+
+def write(names: Sequence[str]) -> None:
+    """Write the pages and draw the plots of all figures that have been measured."""
+    # matplotlib is in the extra `bench` alone; the text of the pages is tested without it.
     from bench import plots  # noqa: PLC0415
 
-    results = figures(names)
-    PAGE.write_text(page(results))
-    PLOTS.mkdir(exist_ok=True)
-    for figure in results:
+    FOLDER.mkdir(exist_ok=True)
+    for path, text in pages(names).items():
+        path.write_text(text)
+    for figure in figures(names):
         for path in plots_of(figure):
             plots.draw(figure, path)

@@ -1,4 +1,4 @@
-"""The results page says what the raw data say."""
+"""The pages of results say what the raw data say."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def a_figure(*measures: Measure) -> Figure:
 
 def lines(*measures: Measure) -> list[str]:
     """The lines of the page of a figure with these measures."""
-    return report.page([a_figure(*measures)]).splitlines()
+    return report.page(a_figure(*measures)).splitlines()
 
 
 def test_a_cell_has_median_quartiles_and_ratio() -> None:
@@ -33,11 +33,20 @@ def test_a_count_has_no_spread() -> None:
 
 
 def test_a_goal_that_is_missed_is_shown() -> None:
-    """With what was reached."""
+    """With what was reached, and how many of the figure are met."""
     measure = Measure(
         "start", "s", {"floor": (1,), "muster": (3,)}, "all", goals=(Goal("muster", 2, "floor"),)
     )
-    assert "| all: start, s: muster | ≤ 2 × floor | 3 × floor | **no** |" in lines(measure)
+    overview = report.overview([a_figure(measure)]).splitlines()
+    assert "| all: start, s: muster | ≤ 2 × floor | 3 × floor | **no** |" in overview
+    assert "| [Cold start](speed/cold-start.md) | 0 of 1 | 2026-11-22 |" in overview
+
+
+def test_a_figure_without_goals_has_no_chapter() -> None:
+    """It is in the table of figures only."""
+    overview = report.overview([a_figure(Measure("calls", "", {"muster": (8,)}))])
+    assert "| [Cold start](speed/cold-start.md) | none | 2026-11-22 |" in overview
+    assert "## Cold start" not in overview
 
 
 def test_only_curves_and_ratios_are_drawn() -> None:
