@@ -26,7 +26,7 @@ from typing import Any
 from bench.figures import Environment, Figure, Measure, in_turns, samples
 from bench.gangs import Event
 from bench.subjects import PATIENCE, Sender, running
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.objects.resources import JOBS
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.broker import Broker, Ingress, Wiring

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from muster import steps
-from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone, Unavailable
-from muster.cluster.list_cache import Listing
+from muster.cluster.http.client import Client
+from muster.cluster.observe.list_cache import Listing
 from muster.cluster.paging import Page
 from muster.cluster.versioned import Versioned
-from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
+from muster.runtime.http.app import wall_clock
 
 EVENT = {"ce-specversion": "1.0", "ce-source": "/benchmark", "ce-type": "dev.muster.sweep"}
 TRIES = 5

@@ -10,7 +10,7 @@ from typing import Any
 
 from muster import steps
 from muster.cluster import execute
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, WORKLOADS

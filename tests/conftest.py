@@ -21,7 +21,7 @@ MESSAGES = Path(__file__).with_name("messages.yaml")
 _EXPECTED: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 _SEEN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 
-_WAITS = "tests/unit/runtime/test_servers.py"
+_WAITS = "tests/unit/runtime/http/test_servers.py"
 
 Wording = Callable[[str], None]
 

@@ -11,10 +11,10 @@ from typing import Any
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.execute import in_order
 from muster.cluster.interface import Cluster
-from muster.cluster.members import pods_of_group
+from muster.cluster.observe.members import pods_of_group
+from muster.cluster.observe.sweep import objects_of
 from muster.cluster.permissions import Permission, Permissions, may
 from muster.cluster.read import get, list_if_served
-from muster.cluster.sweep import objects_of
 from muster.events.model import Happened, OtherEvent, ResourceEvent
 from muster.events.parse import UnreadableEvent, owner_of
 from muster.events.predicates import not_for_step

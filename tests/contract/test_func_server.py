@@ -29,7 +29,7 @@ from muster.objects import yaml_files
 from muster.objects.resources import by_kind
 from muster.replay.recorded_requests import RecordedRequest
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from muster.simulator.apiserver.requests import Request
+from muster.simulator.apiserver.http.requests import Request
 from tests.contract.served_functions import (
     FUNCTIONS,
     INSTALLS,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.objects.resources import NAMESPACES, PRIORITY_CLASSES, by_kind
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions

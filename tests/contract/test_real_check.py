@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.files import EVENTING
 from muster.kustomize import load

@@ -18,8 +18,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from muster.cli import main
-from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone, Forbidden
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.events.dead_letters import SELECTOR
 from muster.files import EVENTING

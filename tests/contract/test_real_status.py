@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef

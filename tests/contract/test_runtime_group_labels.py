@@ -9,7 +9,7 @@ import pytest
 
 from functions.mark_runtime.function.step import STEP
 from muster.cluster import errors, execute
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from muster.files import EVENTING
+from muster.simulator.apiserver.http.routes import CONTAINER_SUBRESOURCES
 from muster.simulator.apiserver.kinds import CORE
-from muster.simulator.apiserver.routes import CONTAINER_SUBRESOURCES
 from tests.cluster import kubectl
 from tests.cluster.api import KubernetesApi
 from tests.contract.case import TABLE

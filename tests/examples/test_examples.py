@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import by_kind
 from muster.operator.explain import as_mermaid, explain

@@ -29,7 +29,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.policy.group_labels import GATE
-from muster.simulator.apiserver.requests import Request
+from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.broker import Broker
 
 NAMESPACE = "faults"

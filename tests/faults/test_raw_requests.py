@@ -12,15 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from muster import steps
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
-from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
+from muster.runtime.http.app import wall_clock
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support.raw_requests import STREAMS
-from tests.unit.runtime.servers import SERVERS, Served, status, wait_until
+from tests.unit.runtime.http.servers import SERVERS, Served, status, wait_until
 
 FUNCTIONS = [*steps.step_names(), "dead_letter"]
 ANSWERS = {0, 100, 200, 202, 400, 404, 405, 408, 409, 411, 413, 414, 417, 431, 501, 505}

@@ -18,8 +18,8 @@ from muster.kustomize import CLUSTER, load, of_kind
 from muster.policy.model import GangGivenUp, GangReport, WaitingGang
 from muster.policy.owner_status.group_status import WORST_FIRST
 from muster.policy.reasons import Reason
-from muster.runtime.metrics import Metrics
 from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
+from muster.runtime.telemetry.metrics import Metrics
 
 FOLDER = EVENTING / "observability"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text())

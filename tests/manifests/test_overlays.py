@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.cluster.answer_json import LARGE_ANSWER
+from muster.cluster.http.answer_json import LARGE_ANSWER
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.objects import yaml_files
 from muster.objects.quantities import milli
-from muster.runtime.bodies import FREE_BYTES
 from muster.runtime.config import MEBIBYTE, Settings
-from muster.runtime.list_memory import FREE_BYTES as FREE_LIST_BYTES
-from muster.runtime.list_memory import LARGE_OBJECTS_AT_ONCE
+from muster.runtime.http.bodies import FREE_BYTES
+from muster.runtime.sharing.list_memory import FREE_BYTES as FREE_LIST_BYTES
+from muster.runtime.sharing.list_memory import LARGE_OBJECTS_AT_ONCE
 from muster.simulator.broker import Wiring
 from muster.simulator.broker.delivery import destination
 from tests.support.overlays import objects_of

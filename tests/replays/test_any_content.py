@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from muster import steps
 from muster.cluster.interface import Object
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import ResourceEvent
 from muster.events.parse import parse
 from muster.policy.model import NoOp

@@ -28,7 +28,7 @@ from muster import steps
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support.raw_requests import STREAMS
 from tests.unit.runtime.fakes import an_event
-from tests.unit.runtime.servers import post, status
+from tests.unit.runtime.http.servers import post, status
 
 ROOT = Path(__file__).parents[2]
 FUNCTIONS = [*steps.step_names(), "dead_letter"]

@@ -15,7 +15,7 @@ from muster.local.stories.watching import KINDS, TimelineRecorder
 from muster.objects.patches import PatchType
 from muster.objects.resources import COMPOSITE_POD_GROUPS, JOBSETS, NAMESPACES, PODS
 from muster.replay.snapshots import Object, Objects
-from muster.simulator.apiserver.requests import Request
+from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.controllers.kubelet import DELETE_DELAY
 from tests.e2e.support.trees import chat, uids
 

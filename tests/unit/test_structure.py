@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Plan
 from muster.steps import step_named

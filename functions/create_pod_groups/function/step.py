@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, permissions, sweep
+from muster.cluster import execute, permissions
 from muster.cluster.interface import Cluster
-from muster.cluster.members import read_groups
-from muster.cluster.owner import read_owner
+from muster.cluster.observe import sweep
+from muster.cluster.observe.members import read_groups
+from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, not_for_step, owner_to_group

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muster.cluster import execute, permissions, sweep
+from muster.cluster import execute, permissions
 from muster.cluster.interface import Cluster
-from muster.cluster.members import pod_groups, pods_of
-from muster.cluster.owner import read_owner
+from muster.cluster.observe import sweep
+from muster.cluster.observe.members import pod_groups, pods_of
+from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step, without_groups

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from muster.cluster import execute, permissions, sweep
+from muster.cluster import execute, permissions
 from muster.cluster.interface import Cluster
-from muster.cluster.list_cache import Listing
-from muster.cluster.members import failed_create, read_members
-from muster.cluster.owner import read_owner
+from muster.cluster.observe import sweep
+from muster.cluster.observe.list_cache import Listing
+from muster.cluster.observe.members import failed_create, read_members
+from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, owner_in, stopped_or_started

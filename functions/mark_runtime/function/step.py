@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, sweep
+from muster.cluster import execute
 from muster.cluster.interface import Cluster
-from muster.cluster.list_cache import Listing
+from muster.cluster.observe import sweep
+from muster.cluster.observe.list_cache import Listing
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muster.cluster import execute, permissions, read, sweep
+from muster.cluster import execute, permissions, read
 from muster.cluster.interface import Cluster
-from muster.cluster.list_cache import Listing
-from muster.cluster.members import pods_of_group, read_members
-from muster.cluster.owner import read_owner
+from muster.cluster.observe import sweep
+from muster.cluster.observe.list_cache import Listing
+from muster.cluster.observe.members import pods_of_group, read_members
+from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step

@@ -13,7 +13,7 @@ import click
 from muster.cli.arguments import BadInput, load_installed
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import echo_items, echo_line, output_option, reading_shown, step_shown
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, Manifest
 from muster.operator.check import (

@@ -15,8 +15,8 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.output import CommandError, echo_line, repeated
-from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, expanded, listed, read_kubeconfig
 from muster.objects.resources import NAMESPACES
 

@@ -32,7 +32,7 @@ from muster.cli.arguments import (
 )
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import CommandError, clear_line, echo, echo_line, reading_shown, step_shown
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.kustomize import CLUSTER, UnsupportedManifestError
 from muster.local.serving import WsgiServer
 from muster.objects.text import printable

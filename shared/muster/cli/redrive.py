@@ -10,7 +10,7 @@ from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import CommandError, echo, echo_items, echo_line, echo_lines, output_option, step_shown
 from muster.cli.tables import table
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.operator.redrive import (
     MOST_LETTERS,
     NoBrokerError,

@@ -1,7 +1,7 @@
 """Errors of the API server, one class for each kind.
 
 This module alone maps HTTP statuses to classes; all other modules check the class, never the status.
-`muster.runtime.responses` maps the classes to answers to events.
+`muster.runtime.http.responses` maps the classes to answers to events.
 """
 
 from __future__ import annotations

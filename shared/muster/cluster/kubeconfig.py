@@ -24,7 +24,7 @@ import yaml
 from kubernetes.client.configuration import Configuration
 from kubernetes.config.kube_config import load_kube_config_from_dict
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig_entries import (
     MOST_BYTES,
     check_files,

@@ -69,7 +69,7 @@ READ_OWNER = (
     | may("get", TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
     | may("get", CONFIGMAPS, name=CONFIG_MAP)
 )
-"""To read an owner, its policy and its groups (`muster.cluster.owner`, `muster.cluster.members`)."""
+"""To read an owner, its policy and its groups (the modules owner and members of `muster.cluster.observe`)."""
 
 READ_OWNERS = READ_OWNER | may("list", *_OWNERS)
 """To read an owner, and to list all owners in a sweep."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load
 from muster.simulator.apiserver import ApiServer, resource_definitions

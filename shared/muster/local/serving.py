@@ -7,7 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from muster.runtime.config import Settings
-from muster.runtime.waitress_server import LimitedServer
+from muster.runtime.http.waitress_server import LimitedServer
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
@@ -21,7 +21,7 @@ class WsgiServer:
     """A server that listens from its creation until `stop`, within the limits of a function.
 
     Args:
-        app: the WSGI app; it sees in its environment why a body was refused (`muster.runtime.bodies`).
+        app: the WSGI app; it sees in its environment why a body was refused (`muster.runtime.http.bodies`).
         name: of the thread.
         host: address to listen on.
         port: 0 takes any free port.

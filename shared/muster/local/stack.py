@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import Kubeconfig
 from muster.kustomize import CLUSTER, Manifest, load_beside_muster, of_kind, step_files
 from muster.local.embedded import ServerWithControllers

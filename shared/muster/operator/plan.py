@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.objects.meta import KubernetesObject, ref_of
@@ -24,7 +24,7 @@ from muster.policy.owners.trainjob import TrainJob
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import EVENT_LIMITS, RecordedRequest
 from muster.replay.snapshots import Object
-from muster.runtime.responses import first_fault
+from muster.runtime.http.responses import first_fault
 from muster.runtime.step import Step, Subject
 from muster.simulator.typed import first_type_fault
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object
 from muster.cluster.read import collect
 from muster.events.cloudevent import STRUCTURED

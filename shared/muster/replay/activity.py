@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from muster.objects.text import cut_to
-from muster.runtime import logs
+from muster.runtime.telemetry import logs
 
 _MESSAGE_LENGTH = 1024
 """The most characters of a message that is kept: a replay has an activity for each delivery."""
@@ -50,7 +50,7 @@ class Activity:
 
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], message: str, at: float) -> Activity:
-        """Return the activity of a log line (`muster.runtime.logs.outcome_line`)."""
+        """Return the activity of a log line (`muster.runtime.telemetry.logs.outcome_line`)."""
         namespace, name = fields.get("namespace", ""), fields.get("name", "")
         full_name = f"{namespace}/{name}" if namespace else name
         return cls(

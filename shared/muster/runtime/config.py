@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from muster.policy.limits import DEFAULT_LIMITS, Limits, setting
 
 if TYPE_CHECKING:
-    from muster.cluster.client import Client
+    from muster.cluster.http.client import Client
     from muster.cluster.versioned import Versioned
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -186,7 +186,7 @@ def connect(
         BadSettingError: none of the three is available, or the kubeconfig cannot be used.
     """
     # The kubernetes package takes 0.4 s to import, which planning and tests do not need.
-    from muster.cluster.client import Client  # noqa: PLC0415
+    from muster.cluster.http.client import Client  # noqa: PLC0415
     from muster.cluster.versioned import Versioned  # noqa: PLC0415
 
     options = {

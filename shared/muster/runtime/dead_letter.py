@@ -24,16 +24,17 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS
 from muster.policy.model import Action, Verb
 from muster.policy.reasons import Reason
-from muster.runtime import logs, responses
-from muster.runtime.bodies import BodyRefusal
-from muster.runtime.computing import SpacedWork
 from muster.runtime.config import Settings, own_namespace
-from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.handle import Clock, InFlight
-from muster.runtime.metrics import Metrics
+from muster.runtime.http import responses
+from muster.runtime.http.bodies import BodyRefusal
+from muster.runtime.http.responses import HttpAnswer
 from muster.runtime.outcome import Outcome, OutcomeKind
-from muster.runtime.responses import HttpAnswer
-from muster.runtime.workers import Workers
+from muster.runtime.sharing.computing import SpacedWork
+from muster.runtime.sharing.deadline_client import DeadlineExceeded
+from muster.runtime.sharing.workers import Workers
+from muster.runtime.telemetry import logs
+from muster.runtime.telemetry.metrics import Metrics
 
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"

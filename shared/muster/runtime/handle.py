@@ -21,20 +21,21 @@ from muster.events.reply import reply_event
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.runtime import logs, responses, tracing
-from muster.runtime.bodies import BodyRefusal
-from muster.runtime.computing import SweepTurn
 from muster.runtime.config import Settings
-from muster.runtime.deadline_client import DeadlineClient
-from muster.runtime.metrics import Metrics
+from muster.runtime.http import responses
+from muster.runtime.http.bodies import BodyRefusal
+from muster.runtime.http.responses import HttpAnswer
 from muster.runtime.outcome import Outcome, OutcomeKind
-from muster.runtime.responses import HttpAnswer
+from muster.runtime.sharing.computing import SweepTurn
+from muster.runtime.sharing.deadline_client import DeadlineClient
+from muster.runtime.sharing.turn_queue import Turn
+from muster.runtime.sharing.turns import REFUSED_CPU_SECONDS, NamespaceBusyError
+from muster.runtime.sharing.workers import Workers
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
-from muster.runtime.tracing import Spans, no_spans
-from muster.runtime.turn_queue import Turn
-from muster.runtime.turns import REFUSED_CPU_SECONDS, NamespaceBusyError
-from muster.runtime.workers import Workers
+from muster.runtime.telemetry import logs, tracing
+from muster.runtime.telemetry.metrics import Metrics
+from muster.runtime.telemetry.tracing import Spans, no_spans
 
 Clock = Callable[[], datetime]
 

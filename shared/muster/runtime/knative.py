@@ -16,11 +16,13 @@ from a2wsgi import WSGIMiddleware
 from a2wsgi.asgi_typing import Receive, Scope, Send
 from a2wsgi.wsgi_typing import Environ, IterableChunks, StartResponse, WSGIApp
 
-from muster.runtime import config, func_server, logs
-from muster.runtime.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
-from muster.runtime.readiness import State
+from muster.runtime import config
+from muster.runtime.http import func_server
+from muster.runtime.http.bodies import REFUSAL, BodyMemory, BodyRefusal, BodySize
+from muster.runtime.http.readiness import State
 from muster.runtime.served import ServedFunctions, prepare_process
 from muster.runtime.step import Step
+from muster.runtime.telemetry import logs
 
 
 class Function:

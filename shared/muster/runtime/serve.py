@@ -16,10 +16,11 @@ from pathlib import Path
 from types import FrameType
 
 from muster.objects.text import printable
-from muster.runtime import config, dead_letter, logs
+from muster.runtime import config, dead_letter
+from muster.runtime.http.waitress_server import LimitedServer
 from muster.runtime.served import ServedFunctions, prepare_process
 from muster.runtime.step import Step
-from muster.runtime.waitress_server import LimitedServer
+from muster.runtime.telemetry import logs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,18 +11,19 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Self
 
 from muster.cluster.interface import RawCluster
-from muster.runtime import config, dead_letter, responses
-from muster.runtime.app import app_of, app_of_all, by_path, wall_clock
-from muster.runtime.bodies import REFUSAL, BodyRefusal
-from muster.runtime.computing import EventLoop
+from muster.runtime import config, dead_letter
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
-from muster.runtime.readiness import Readiness, State
-from muster.runtime.receiver import Receiver
-from muster.runtime.responses import HttpAnswer
+from muster.runtime.http import responses
+from muster.runtime.http.app import app_of, app_of_all, by_path, wall_clock
+from muster.runtime.http.bodies import REFUSAL, BodyRefusal
+from muster.runtime.http.readiness import Readiness, State
+from muster.runtime.http.receiver import Receiver
+from muster.runtime.http.responses import HttpAnswer
+from muster.runtime.sharing.computing import EventLoop
+from muster.runtime.sharing.workers import Workers
 from muster.runtime.step import Step
-from muster.runtime.workers import Workers
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

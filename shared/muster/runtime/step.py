@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from muster.cluster.interface import Cluster
-from muster.cluster.list_cache import Listing
+from muster.cluster.observe.list_cache import Listing
 from muster.cluster.permissions import Permissions
 from muster.events.model import OtherEvent, ResourceEvent
 from muster.objects.meta import ObjectRef

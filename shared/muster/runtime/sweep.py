@@ -11,16 +11,17 @@ from hashlib import sha256
 from threading import Lock
 
 from muster.cluster import errors
-from muster.cluster.list_cache import ListCache
+from muster.cluster.observe.list_cache import ListCache
 from muster.events.model import Sweep
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.runtime import logs, responses
-from muster.runtime.computing import SweepTurn
-from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
+from muster.runtime.http import responses
 from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
+from muster.runtime.sharing.computing import SweepTurn
+from muster.runtime.sharing.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.step import Step, Subject
+from muster.runtime.telemetry import logs
 
 ROUND_SECONDS = 30 * 60.0
 """The time of a round after its last list page. Of 10,000 Jobs it took up to 19 sweeps, one each minute."""

@@ -7,11 +7,11 @@ from functools import cache
 
 from muster.files import EVENTING
 from muster.objects import yaml_files
-from muster.simulator.apiserver.decoding import Decoder
+from muster.simulator.apiserver.admission.mutating import Creation, mutated
+from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind, builtin
 from muster.simulator.apiserver.objects import Object, copied
-from muster.simulator.apiserver.policies import Creation, mutated
 from muster.simulator.apiserver.schemas import object_meta
 
 ADMISSION = EVENTING / "admission"

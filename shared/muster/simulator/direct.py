@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-from muster.cluster.client import Client
 from muster.cluster.errors import AnswerTooLarge
+from muster.cluster.http.client import Client
 from muster.simulator.apiserver import ApiServer
 
 

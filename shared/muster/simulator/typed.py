@@ -9,7 +9,7 @@ from typing import Any
 from muster.objects.faults import fault
 from muster.objects.meta import ref_of
 from muster.objects.quantities import is_quantity
-from muster.simulator.apiserver.decoding import overflows
+from muster.simulator.apiserver.fields.decoding import overflows
 from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
 
 _RELEASES = ("1.37", "1.36")

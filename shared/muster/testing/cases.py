@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.text import json_bytes
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events, time_of

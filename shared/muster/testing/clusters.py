@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import urllib3
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER
 from muster.local.embedded import ServerWithControllers

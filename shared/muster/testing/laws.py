@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from muster.cluster.interface import Cluster
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
 from muster.events.model import ResourceEvent
 from muster.events.parse import parse

@@ -14,9 +14,9 @@ from muster import steps
 from muster.local.stories.watching import Entry, state
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.replay.activity import Activity, ActivityHandler
-from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
+from muster.runtime.http.app import wall_clock
 from tests.cluster import controllers, manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.cluster.cluster import RealCluster

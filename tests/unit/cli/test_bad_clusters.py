@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import MOST_DATA
 from muster.cluster.kubeconfig_entries import MOST_BYTES
 from muster.simulator.apiserver import ApiServer, resource_definitions

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from muster.cli import check
-from muster.cluster.client import Client
 from muster.cluster.errors import MESSAGE_LIMIT, ClusterError, Forbidden, TooManyRequests
+from muster.cluster.http.client import Client
 from muster.kustomize import Manifest, load, of_kind
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions

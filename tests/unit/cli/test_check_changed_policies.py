@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.kustomize import load
 from muster.operator.check import Level, check_installation
 from muster.simulator.apiserver import ApiServer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster.client import Client
 from muster.cluster.errors import Unavailable
+from muster.cluster.http.client import Client
 from muster.files import EVENTING
 from muster.kustomize import load
 from muster.objects import yaml_files

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.http.client import Client
+from muster.cluster.observe.snapshot import Snapshot
 from muster.operator.check import Level, check_uninstall
 from muster.simulator.apiserver import ApiServer
 from tests.conftest import Wording

@@ -14,7 +14,7 @@ import yaml
 
 from muster.cli import explain
 from muster.cli.output import echo_documents
-from muster.cluster import members
+from muster.cluster.observe import members
 from muster.objects.memory import DataLimit
 from muster.objects.pods import Pod
 from muster.objects.yaml_files import SafeDumper

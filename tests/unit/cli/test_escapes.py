@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli import check, record
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.local import display
 from muster.objects.meta import ObjectRef
 from muster.objects.text import printable

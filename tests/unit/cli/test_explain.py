@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from muster.cli import main
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.files import EVENTING
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES, by_kind
@@ -327,7 +327,7 @@ def test_the_work_for_a_file_grows_with_its_jobs(tmp_path: Path) -> None:
         for index, job in enumerate(jobs):
             job["metadata"] |= {"name": f"llama-{index}"}
         path = written(tmp_path, *jobs)
-        with patch("muster.cluster.snapshot.by_kind", wraps=by_kind) as looked_at:
+        with patch("muster.cluster.observe.snapshot.by_kind", wraps=by_kind) as looked_at:
             result = run(path)
         assert result.exit_code == 0
         return looked_at.call_count / number

@@ -14,8 +14,8 @@ from click.testing import Result
 from muster.cli.cluster import Connection, cluster_errors
 from muster.cluster.interface import Objects
 from muster.cluster.kubeconfig import Kubeconfig
+from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.paging import Page, all_pages
-from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import PODS, Resource
 from muster.operator.explain.light_lists import LightLists
 from tests.support import builders as b

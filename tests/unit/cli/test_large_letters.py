@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from muster.cli import redrive as redrive_command
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
+from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.paging import Page
-from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.operator import redrive as redrive_of_operator
 from muster.operator.redrive import list_letters, redrive

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster.owner import read_owner
+from muster.cluster.observe.owner import read_owner
 from muster.files import EVENTING
 from muster.objects import memory
 from muster.objects.meta import KubernetesObject

@@ -32,7 +32,7 @@ from muster.cli.output import (
     signs_of_life,
     step_shown,
 )
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.operator.check import Finding, Level
 from muster.operator.plan import plan_step
 from muster.testing.cases import sweep

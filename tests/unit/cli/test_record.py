@@ -18,8 +18,8 @@ import pytest
 
 from muster.cli import record
 from muster.cli.output import CommandError
-from muster.cluster.client import Client
 from muster.cluster.errors import Unavailable
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.objects import yaml_files
 from muster.objects.resources import PODS

@@ -14,8 +14,8 @@ import pytest
 from click.testing import Result
 
 from muster.cli import redrive as redrive_command
-from muster.cluster.client import Client
 from muster.cluster.errors import Unavailable
+from muster.cluster.http.client import Client
 from muster.events.dead_letters import SELECTOR, cut, of_request, to_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.operator.redrive import through_api_server
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from tests.conftest import Wording

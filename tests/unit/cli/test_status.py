@@ -13,7 +13,7 @@ from muster.cli import status
 from muster.cli.status import _age
 from muster.cli.tables import fitted
 from muster.cluster.errors import ApiGone, Forbidden, Unavailable
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.objects import yaml_files
 from muster.objects.resources import Resource
 from muster.operator.status import ClusterStatus, State, read_status

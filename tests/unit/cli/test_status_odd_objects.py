@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from muster.cluster.interface import Cluster
+from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.paging import Page
-from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import CONFIGMAPS, JOBS, POD_GROUPS, PODS, Resource
 from muster.operator.check import check_policies, check_uninstall
 from muster.operator.status import Item, read_status

@@ -13,11 +13,11 @@ import pytest
 
 from muster.cli import status as status_command
 from muster.cli import tables
-from muster.cluster.client import Client
 from muster.cluster.errors import AnswerTooLarge, Expired
+from muster.cluster.http.client import Client
+from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.paging import Page
 from muster.cluster.read import collect
-from muster.cluster.snapshot import Snapshot
 from muster.objects.resources import (
     JOBS,
     MUTATING_ADMISSION_POLICIES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.cluster import errors
 from muster.cluster.interface import Object, Objects
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.resources import Resource
 from tests.support.builders import (
     a_namespace,

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import connections, errors
-from muster.cluster.client import Client
-from muster.cluster.connections import CONNECTIONS
+from muster.cluster import errors
+from muster.cluster.http import connections
+from muster.cluster.http.client import Client
+from muster.cluster.http.connections import CONNECTIONS
 from muster.cluster.interface import PatchType
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBS, NODES, PODS

@@ -10,7 +10,7 @@ import pytest
 from kubernetes.config import incluster_config
 
 from muster.cluster import errors
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.objects.resources import PODS
 from tests.unit.cluster.scripted import ScriptedResponse, serving

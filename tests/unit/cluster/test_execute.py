@@ -10,7 +10,7 @@ import pytest
 from functions.create_pod_groups.function.step import STEP as CREATE_POD_GROUPS
 from muster.cluster import errors, execute
 from muster.cluster.interface import Object
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.policy.group_labels import GROUP_SIZE

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from muster.cluster.interface import Cluster
-from muster.cluster.members import failed_create
+from muster.cluster.observe.members import failed_create
 from muster.policy.owners.job import Job
 from tests.support import builders as b
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
+from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.paging import EVENT_TEXT, LEFT_OUT, without_containers
-from muster.cluster.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import EVENTS, JOBS, PODS
 from muster.policy.group_labels import GATE
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
-from muster.runtime.deadline_client import DeadlineClient
+from muster.runtime.sharing.deadline_client import DeadlineClient
 from muster.simulator.apiserver import ApiServer
 from tests.support.builders import Object, a_job, a_jobset, a_namespace, a_pod, named, of_uid
 

@@ -9,9 +9,9 @@ import pytest
 
 from muster.cluster import errors
 from muster.cluster.interface import Object
-from muster.cluster.list_cache import ListCache, Listing
+from muster.cluster.observe.list_cache import ListCache, Listing
+from muster.cluster.observe.snapshot import ReadOnlyError
 from muster.cluster.paging import Page, all_pages
-from muster.cluster.snapshot import ReadOnlyError
 from muster.objects.pods import Pod
 from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource, by_kind
 from muster.objects.scheduling import Workload

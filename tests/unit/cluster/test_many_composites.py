@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cluster import members
 from muster.cluster.interface import SINGLE_READS
+from muster.cluster.observe import members
 from muster.policy.resolve import ResolvedOwner
 from tests.support.planning import resolve
 from tests.support.replicas import LED, PER_JOB, created, of_kind, one_template, seen

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.interface import Object
-from muster.cluster.owner import read_owner
+from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
 from muster.policy.sources.source import ANNOTATION

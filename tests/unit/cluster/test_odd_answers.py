@@ -14,8 +14,9 @@ import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cluster import answer_json, connections, errors, paging
-from muster.cluster.answer_json import (
+from muster.cluster import errors, paging
+from muster.cluster.http import answer_json, connections
+from muster.cluster.http.answer_json import (
     DEEPEST,
     LARGE_ANSWER,
     MOST_VALUES,
@@ -23,8 +24,8 @@ from muster.cluster.answer_json import (
     parsed,
     parsing_with,
 )
-from muster.cluster.client import Client
-from muster.cluster.connections import Connections, read_body
+from muster.cluster.http.client import Client
+from muster.cluster.http.connections import Connections, read_body
 from muster.cluster.interface import PatchType
 from muster.cluster.paging import PageSizes
 from muster.cluster.read import each

@@ -11,18 +11,19 @@ import pytest
 from bench import world
 from bench.world import STEPS, BenchmarkCluster
 from muster import steps
-from muster.cluster import answer_json, errors
-from muster.cluster.client import Client
-from muster.cluster.list_cache import ListCache, Listing
+from muster.cluster import errors
+from muster.cluster.http import answer_json
+from muster.cluster.http.client import Client
+from muster.cluster.observe.list_cache import ListCache, Listing
+from muster.cluster.observe.snapshot import Snapshot
+from muster.cluster.observe.sweep import groups_and_owners, owners
 from muster.cluster.paging import MOST_SIZES, PageSizes
-from muster.cluster.snapshot import Snapshot
-from muster.cluster.sweep import groups_and_owners, owners
 from muster.objects.resources import JOBS
 from muster.policy.limits import Limits
 from muster.policy.owners.job import Job
-from muster.runtime.app import wall_clock
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
+from muster.runtime.http.app import wall_clock
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support.builders import Object, a_job, a_namespace, annotated, labelled, named, of_uid, ref
 

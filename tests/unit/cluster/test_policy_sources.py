@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster import policy_sources
-from muster.cluster.owner import read_owner
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe import policy_sources
+from muster.cluster.observe.owner import read_owner
+from muster.cluster.observe.snapshot import Snapshot
 from muster.policy.sources.source import (
     ANNOTATION,
     EffectivePolicy,

@@ -9,7 +9,7 @@ import pytest
 
 from muster.cluster import errors
 from muster.cluster.interface import Object
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, NoOp, Plan
 from muster.policy.reasons import Reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cluster.snapshot import ReadOnlyError, Snapshot
+from muster.cluster.observe.snapshot import ReadOnlyError, Snapshot
 from muster.objects.patches import PatchType
 from muster.objects.resources import JOBS, JOBSETS, NAMESPACES
 from muster.policy.model import Action, Verb

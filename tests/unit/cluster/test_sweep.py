@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cluster import sweep
+from muster.cluster.observe import sweep
 from muster.policy.model import Plan
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from tests.support.builders import (

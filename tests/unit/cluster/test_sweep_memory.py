@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from muster import steps
-from muster.cluster.list_cache import ListCache, Listing, _Compressed
+from muster.cluster.observe.list_cache import ListCache, Listing, _Compressed
+from muster.cluster.observe.snapshot import Snapshot
+from muster.cluster.observe.sweep import owners
 from muster.cluster.read import each
-from muster.cluster.snapshot import Snapshot
-from muster.cluster.sweep import owners
 from muster.objects.resources import CONFIGMAPS, EVENTS, JOBS
 from muster.policy.limits import Limits
 from muster.policy.owners.job import Job

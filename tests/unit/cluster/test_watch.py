@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import answer_json, errors, watch_lines
-from muster.cluster.client import Client
+from muster.cluster import errors
+from muster.cluster.http import answer_json, watch_lines
+from muster.cluster.http.client import Client
 from muster.objects.resources import PODS
 from tests.unit.cluster.scripted import ScriptedResponse, serving, status
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from muster import kustomize as manifests
-from muster.cluster.client import Client
 from muster.cluster.errors import Forbidden
+from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType

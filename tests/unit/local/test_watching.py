@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Expired, Unavailable
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.patches import PatchType

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bench.world import STEPS
 from muster import steps
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.meta import KubernetesObject
 from muster.policy.limits import DEFAULT_LIMITS as LIMITS
 from muster.policy.model import NoOp, Plan

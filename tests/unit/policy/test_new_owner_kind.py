@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import Happened, ResourceEvent
 from muster.files import FUNCTIONS
 from muster.objects import resources

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from muster.policy.reasons import Reason
 from muster.replay.activity import Activity, ActivityHandler
-from muster.runtime import logs
 from muster.runtime.outcome import Outcome, OutcomeKind
+from muster.runtime.telemetry import logs
 
 
 def test_the_outcome_of_an_event_is_an_activity() -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster.client import Client
 from muster.cluster.errors import Expired
+from muster.cluster.http.client import Client
 from muster.cluster.paging import Page
 from muster.kustomize import load, of_kind
 from muster.objects import yaml_files
@@ -133,7 +133,7 @@ def test_objects_become_yaml_one_by_one(tmp_path: Path) -> None:
 
 def test_one_page_of_objects_is_kept_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed, they take ten times the memory of their YAML and more."""
-    monkeypatch.setattr("muster.cluster.client.PAGE", 1)
+    monkeypatch.setattr("muster.cluster.http.client.PAGE", 1)
     pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(4)]
     for pod in pods:
         pod["spec"]["containers"][0]["env"] = [{"name": ""}] * 4_000

@@ -13,19 +13,20 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Forbidden, Gone, Unavailable
+from muster.cluster.http.client import Client
 from muster.cluster.paging import Page
 from muster.events.dead_letters import LABEL, SELECTOR, from_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.policy.model import Action, Verb
-from muster.runtime import computing, dead_letter
-from muster.runtime.app import app_of
+from muster.runtime import dead_letter
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
-from muster.runtime.readiness import Readiness
-from muster.runtime.workers import Workers
+from muster.runtime.http.app import app_of
+from muster.runtime.http.readiness import Readiness
+from muster.runtime.sharing import computing
+from muster.runtime.sharing.workers import Workers
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
 from tests.conftest import Wording

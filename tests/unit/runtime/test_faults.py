@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from muster.cluster import connections
-from muster.cluster.client import Client
+from muster.cluster.http import connections
+from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
 from tests.unit.runtime.fakes import FakeCluster, a_handler, a_step, an_event, execute
 

@@ -27,7 +27,7 @@ def loaded(statement: str) -> set[str]:
     "statement",
     [
         pytest.param(
-            "import muster.runtime.app, muster.runtime.knative, muster.runtime.serve",
+            "import muster.runtime.http.app, muster.runtime.knative, muster.runtime.serve",
             id="the runtime loads nothing of the kubernetes package until it connects",
         ),
         pytest.param(

@@ -16,7 +16,7 @@ from muster.runtime.handle import Handler
 from muster.runtime.knative import Function
 from muster.runtime.served import ServedFunctions
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event, observe
-from tests.unit.runtime.test_readiness import wait_for_answer
+from tests.unit.runtime.http.test_readiness import wait_for_answer
 
 
 class Caller:

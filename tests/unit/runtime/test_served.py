@@ -23,9 +23,9 @@ from muster.policy.model import Plan
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.served import GARBAGE_THRESHOLDS, ServedFunctions, prepare_process
-from muster.runtime.workers import Workers
+from muster.runtime.sharing.workers import Workers
 from tests.unit.runtime.fakes import BODY, DONE, NOW, FakeCluster, a_step, an_event
-from tests.unit.runtime.test_readiness import Authorizer
+from tests.unit.runtime.http.test_readiness import Authorizer
 
 STEPS = ("patch_pods", "emit_conditions")
 

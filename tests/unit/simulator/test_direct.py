@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError
+from muster.cluster.http.client import Client
 from muster.objects.patches import PatchType
 from muster.objects.resources import NAMESPACES, PODS
 from muster.simulator.apiserver import ApiServer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.interface import PatchType
 from muster.local.stories.checks import Check, check_timeline, group_label
 from muster.local.stories.watching import TimelineRecorder

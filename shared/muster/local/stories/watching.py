@@ -58,7 +58,7 @@ class Entry:
 
 
 class ListerWatcher(Protocol):
-    """The requests of a recorder, as `muster.cluster.client.Client` has them."""
+    """The requests of a recorder, as `muster.cluster.http.client.Client` has them."""
 
     def list_with_version(self, resource: Resource, /) -> tuple[Objects, str]:
         """Return all objects of a kind and the resourceVersion from which a watch goes on."""

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Any, NamedTuple
 
-from muster.cluster.answers import mapping_of
-from muster.cluster.client import Client
 from muster.cluster.errors import ApiGone
+from muster.cluster.http.answers import mapping_of
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object
 from muster.cluster.read import collect
 from muster.kustomize import Manifest, of_kind

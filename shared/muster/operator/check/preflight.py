@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from muster.cluster.answers import mapping_of
-from muster.cluster.client import Client
 from muster.cluster.errors import MESSAGE_LIMIT, ClusterError
+from muster.cluster.http.answers import mapping_of
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object, RawCluster
 from muster.cluster.read import collect
 from muster.cluster.versioned import Versioned

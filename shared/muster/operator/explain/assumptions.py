@@ -23,7 +23,7 @@ from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.policy.sources.source import CONFIG_MAP
 from muster.replay.files import BadFileError, located
 from muster.replay.snapshots import Object, Objects
-from muster.runtime.responses import first_fault
+from muster.runtime.http.responses import first_fault
 from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.objects import copied
 from muster.simulator.apiserver.status import ApiError

@@ -6,7 +6,7 @@ import copy
 
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
-from muster.cluster.snapshot import Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.resources import Resource, SchedulingApi
 from muster.policy.model import Plan, Verb
 from muster.replay.snapshots import Object, Objects

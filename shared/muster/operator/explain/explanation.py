@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster import steps
-from muster.cluster import policy_sources as sources
 from muster.cluster.interface import Cluster
-from muster.cluster.members import read_members
-from muster.cluster.owner import read_owner
+from muster.cluster.observe import policy_sources as sources
+from muster.cluster.observe.members import read_members
+from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAMESPACES
 from muster.operator.explain.dry_run import DryRunCluster

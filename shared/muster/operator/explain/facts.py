@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.cluster.interface import Cluster, Object
-from muster.cluster.members import pods_of_group
+from muster.cluster.observe.members import pods_of_group
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, POD_GROUPS

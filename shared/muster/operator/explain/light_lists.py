@@ -10,7 +10,7 @@ from muster.cluster.interface import Objects, Page, RawCluster
 from muster.cluster.paging import all_pages, with_short_texts, without_containers
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import EVENTS, Resource
-from muster.runtime.list_memory import ListMemory, SharedListMemory
+from muster.runtime.sharing.list_memory import ListMemory, SharedListMemory
 
 
 class _Request(NamedTuple):

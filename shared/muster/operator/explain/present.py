@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from muster.cluster.interface import Cluster
-from muster.cluster.members import failed_create, pods_of, read_members
+from muster.cluster.observe.members import failed_create, pods_of, read_members
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
 from muster.policy.group_labels import GATE

@@ -8,7 +8,7 @@ from datetime import datetime
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster, Object
-from muster.cluster.owner import read_owner
+from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
@@ -25,7 +25,7 @@ from muster.operator.explain.explanation import Explanation, explain
 from muster.operator.explain.facts import Facts, facts_of
 from muster.policy.owners import KINDS
 from muster.replay.files import BadFileError
-from muster.runtime.responses import first_fault
+from muster.runtime.http.responses import first_fault
 
 _SHORT = {"pods": "po", "podgroups": "pg", "configmaps": "cm"}
 _RESOURCES = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from muster.cluster.owner import read_owner
+from muster.cluster.observe.owner import read_owner
 from muster.objects.memory import DataLimit
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import by_kind
@@ -31,7 +31,7 @@ from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource
 from muster.replay.files import BadFileError, TooMuchReadError
 from muster.replay.snapshots import LocatedObject, Object, read_located
-from muster.runtime.responses import first_fault
+from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
 
 Found = tuple[Severity, str, str]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 
-from muster.cluster.client import Client
 from muster.cluster.errors import ClusterError, Expired, Gone
+from muster.cluster.http.client import Client
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.cluster.read import each
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind

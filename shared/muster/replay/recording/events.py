@@ -18,8 +18,8 @@ from muster.objects.text import has_more_values
 from muster.replay.files import AppendedFile
 from muster.replay.recorded_requests import MOST_VALUES
 from muster.replay.recording.redaction import is_secret, redact_attribute, without_secrets
-from muster.runtime.bodies import REFUSAL, BodyRefusal
 from muster.runtime.config import Settings
+from muster.runtime.http.bodies import REFUSAL, BodyRefusal
 from muster.simulator.broker import CloudEvent, NotAnEventError
 
 if TYPE_CHECKING:

@@ -2,11 +2,13 @@
 
 Use it with `with ApiServer() as server: print(server.url)`; see `server` for faults, counters and snapshots.
 
-- The path of a request: `http` (parsing), `api` (dispatch), `routes` (URL to kind and verb), `handlers`.
-- The path of a write: `handlers.writes`, `decoding`, `defaults`, `patches`, `admission`, `strategies` with
-  `disabled_fields`, `validation`, `store`, then `collector` for garbage collection.
-- Other forms of objects: `protobuf` (requests), `handlers.tables` and `handlers.printers` (`kubectl get`).
-- What is served: `gates`, `kinds`, `schemas`, `discovery`. Shared values: `requests`, `objects`, `status`.
+- The path of a request: `http` (parsing, and the kind and verb of a URL), `api` (dispatch), `handlers`.
+- The path of a write: `handlers.writes`, `fields.decoding`, `fields.defaults`, `patches`, `admission`,
+  `fields.strategies` with `fields.disabled_fields`, `validation`, `store`, then `collector` for garbage
+  collection.
+- Other forms of objects: `http.protobuf` (requests), `handlers.tables`, `handlers.printers` (`kubectl get`).
+- What is served: `gates`, `kinds`, `schemas`, `discovery`.
+- Shared values: `http.requests`, `objects`, `status`.
 
 Not supported: authentication, authorization, quota, webhooks, CEL of custom resources except `self ==
 oldSelf` in CustomResourceDefinitions, answers in protobuf, conversion of custom resources, containers (logs

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from muster.simulator.apiserver import defaults, discovery, schemas
-from muster.simulator.apiserver.admission import CLASSES
+from muster.simulator.apiserver import discovery, schemas
+from muster.simulator.apiserver.admission.chain import CLASSES
 from muster.simulator.apiserver.collector import DEFINITIONS, NAMESPACES, Collector
-from muster.simulator.apiserver.decoding import Decoder
+from muster.simulator.apiserver.fields import defaults
+from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.handlers import reads, virtual
 from muster.simulator.apiserver.handlers.deletes import Deleter
 from muster.simulator.apiserver.handlers.writes import Writer
+from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarget, Response
+from muster.simulator.apiserver.http.routes import needs_containers, route
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
-from muster.simulator.apiserver.requests import APPLY, Request, RequestTarget, Response
-from muster.simulator.apiserver.routes import needs_containers, route
 from muster.simulator.apiserver.status import ApiError, bad_request
 from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions

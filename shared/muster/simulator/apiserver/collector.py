@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from muster.simulator.apiserver.admission import FINALIZER
+from muster.simulator.apiserver.admission.chain import FINALIZER
 from muster.simulator.apiserver.handlers.deletes import (
     CRD_CLEANUP,
     FOREGROUND,

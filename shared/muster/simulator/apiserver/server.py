@@ -11,9 +11,9 @@ from typing import Self
 
 from muster.simulator.apiserver.api import ApiBackend, Intercept
 from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.http import HttpServer
+from muster.simulator.apiserver.http.http_server import HttpServer
+from muster.simulator.apiserver.http.requests import ADMINISTRATOR, Request
 from muster.simulator.apiserver.objects import Object
-from muster.simulator.apiserver.requests import ADMINISTRATOR, Request
 
 RELEASES = ("1.37", "1.36")
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}

@@ -9,7 +9,7 @@ from urllib.parse import urljoin
 
 import urllib3
 
-from muster.cluster.answers import parts_of
+from muster.cluster.http.answers import parts_of
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 KEEPING_THE_METHOD = frozenset({307, 308})

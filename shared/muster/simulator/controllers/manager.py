@@ -7,7 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.execute import Executor
 from muster.simulator.controllers.framework.informers import Informers

@@ -41,7 +41,7 @@ class TooManyWatchesError(ClusterError):
 
 
 class Watchable(Protocol):
-    """The methods that a source calls; `muster.cluster.client.Client` implements them."""
+    """The methods that a source calls; `muster.cluster.http.client.Client` implements them."""
 
     def page(self, resource: Resource, namespace: str = "", *, labels: str = "", token: str = "") -> Page:
         """Return a page of a list."""

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from muster.simulator.apiserver import ApiServer
-from muster.simulator.apiserver.http import MAX_BODY
+from muster.simulator.apiserver.http.http_server import MAX_BODY
 from tests.cluster.api import APPLY, JSON, MERGE_PATCH, KubernetesApi
 from tests.contract.bodies import config_map
 

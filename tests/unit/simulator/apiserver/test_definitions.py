@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.simulator.apiserver.decoding import Decoder, with_defaults
+from muster.simulator.apiserver.fields.decoding import Decoder, with_defaults
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.apiserver.validation import custom

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.simulator.apiserver.expressions import (
+from muster.simulator.apiserver.admission.expressions import (
     Activation,
     ExpressionError,
     constructed,

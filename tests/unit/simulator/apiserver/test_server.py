@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
 from muster.cluster.errors import Conflict, Expired, Forbidden, TooManyRequests, Unauthorized, Unavailable
+from muster.cluster.http.client import Client
 from muster.objects import yaml_files
 from muster.objects.patches import PatchType
 from muster.objects.resources import CONFIGMAPS, JOBSETS, NAMESPACES, PODS, TRAINJOBS
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from muster.simulator.apiserver.requests import Request
+from muster.simulator.apiserver.http.requests import Request
 from tests.cluster.api import KubernetesApi
 from tests.conftest import Wording
 from tests.contract.bodies import DEFINITIONS, config_map, core, job, jobs, jobsets, pod, widget_definition

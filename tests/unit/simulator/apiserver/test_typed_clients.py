@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.simulator.apiserver import ApiServer, protobuf
+from muster.simulator.apiserver import ApiServer
+from muster.simulator.apiserver.http import protobuf
 from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import core, pod, serve_widgets, widgets
 from tests.contract.cases.media_types import PROTOBUF, message, sized

@@ -10,8 +10,8 @@ from types import TracebackType
 import pytest
 
 from muster.simulator.apiserver.handlers import watch
+from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.apiserver.kinds import Kind
-from muster.simulator.apiserver.requests import Request
 from muster.simulator.apiserver.store import Store, encoded
 
 CONFIG_MAPS = Kind("", "v1", "configmaps", "ConfigMap")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.objects.resources import NAMESPACES, NODES
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import node

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, POD_GROUPS, PODS, TRAINJOBS, Resource
 from muster.simulator.controllers import KubeletOptions, shipped_runtime

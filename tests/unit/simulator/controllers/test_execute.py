@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from muster.cluster import errors
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import CONFIGMAPS, EVENTS, NAMESPACES, NODES, PODS
 from muster.simulator.apiserver import ApiServer

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.objects.resources import EVENTS, JOBS, NAMESPACES, NODES, POD_GROUPS
 from muster.simulator.apiserver import ApiServer, Gates
 from muster.simulator.controllers import Controllers, node

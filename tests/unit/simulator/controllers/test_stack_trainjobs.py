@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, CONFIGMAPS, JOBS, JOBSETS, PODS, TRAINJOBS
 from muster.simulator.apiserver import ApiServer

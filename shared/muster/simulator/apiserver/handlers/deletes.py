@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from muster.simulator.apiserver import admission, strategies
+from muster.simulator.apiserver.admission import chain
+from muster.simulator.apiserver.fields import strategies
 from muster.simulator.apiserver.handlers.reads import list_item
+from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response, json_type
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
-from muster.simulator.apiserver.requests import Request, RequestTarget, Response, json_type
 from muster.simulator.apiserver.status import (
     bad_request,
     conflict,
@@ -153,7 +154,7 @@ class Deleter:
     def _admit(self, kind: Kind, record: ObjectRecord, options: DeleteOptions, request: Request) -> None:
         _check_preconditions(kind, record.obj, options)
         old = record.obj | {"apiVersion": kind.api_version}
-        admission.validate(self.store, kind, None, old, request.user)
+        chain.validate(self.store, kind, None, old, request.user)
 
     def remove(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> tuple[bool, ObjectRecord]:
         """Delete an object, or set its deletionTimestamp if a finalizer or a kubelet has to act first.

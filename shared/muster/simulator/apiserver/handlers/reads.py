@@ -9,9 +9,9 @@ from collections.abc import Callable
 from muster.simulator.apiserver.handlers import tables
 from muster.simulator.apiserver.handlers.virtual import scale_of
 from muster.simulator.apiserver.handlers.watch import DEFAULT_SECONDS, Watch
+from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import name_of, namespace_of
-from muster.simulator.apiserver.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.selectors import Matcher, fields_matcher, labels_matcher
 from muster.simulator.apiserver.status import (
     bad_request,

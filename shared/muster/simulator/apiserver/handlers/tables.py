@@ -8,9 +8,9 @@ from typing import Any
 
 from muster.simulator.apiserver.handlers.ages import since
 from muster.simulator.apiserver.handlers.printers import AGE, COLUMNS, NAME, Column
+from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at
-from muster.simulator.apiserver.requests import Request
 from muster.simulator.apiserver.store import ObjectRecord
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.simulator.apiserver.decoding import Decoder
+from muster.simulator.apiserver.fields.decoding import Decoder
+from muster.simulator.apiserver.http.requests import ADMINISTRATOR, Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, copied, now
-from muster.simulator.apiserver.requests import ADMINISTRATOR, Request, RequestTarget, Response
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
     ApiError,

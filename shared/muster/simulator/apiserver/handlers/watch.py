@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
+from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
-from muster.simulator.apiserver.requests import Request
 from muster.simulator.apiserver.selectors import Matcher
 from muster.simulator.apiserver.status import expired
 from muster.simulator.apiserver.store import ObjectChange, ObjectRecord, Store

@@ -11,10 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from muster.simulator.apiserver import admission, defaults, strategies
-from muster.simulator.apiserver.decoding import Decoder
+from muster.simulator.apiserver.admission import chain
+from muster.simulator.apiserver.fields import defaults, strategies
+from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.handlers.virtual import scale_of, with_scale
+from muster.simulator.apiserver.http.requests import (
+    APPLY,
+    Request,
+    RequestTarget,
+    Response,
+    uid_conflict,
+    unreadable_type,
+)
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import (
     Object,
@@ -29,14 +38,6 @@ from muster.simulator.apiserver.objects import (
 from muster.simulator.apiserver.patches import managed
 from muster.simulator.apiserver.patches.plain import checked_merge_patch, json_patch, merge_patch
 from muster.simulator.apiserver.patches.strategic import strategic_merge
-from muster.simulator.apiserver.requests import (
-    APPLY,
-    Request,
-    RequestTarget,
-    Response,
-    uid_conflict,
-    unreadable_type,
-)
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
     ApiError,
@@ -251,7 +252,7 @@ class Writer:
             metadata.pop(field, None)
         if not kind.custom and kind.kind != "Namespace":
             metadata.pop("generation", None)
-        admission.admit_new(self.store, kind, obj, self.gates(), request.user)
+        chain.admit_new(self.store, kind, obj, self.gates(), request.user)
         metadata = obj["metadata"]
         metadata |= {"uid": new_uid(), "creationTimestamp": now()}
         if not metadata.get("name") and metadata.get("generateName"):
@@ -262,7 +263,7 @@ class Writer:
         errors = strategies.check_new(kind, obj)
         if errors:
             raise invalid_object(kind.group, kind.kind, name_of(obj), errors)
-        admission.validate(self.store, kind, obj, None, request.user)
+        chain.validate(self.store, kind, obj, None, request.user)
         existing = self.store.get(kind.group_resource, (namespace_of(obj), name_of(obj)))
         if existing is not None:
             deleting = bool(existing.obj["metadata"].get("deletionTimestamp"))
@@ -300,17 +301,17 @@ class Writer:
         if target.subresource == "status":
             strategies.prepare_status(kind, obj, old)
         else:
-            admission.admit_changed(kind, obj, old)
+            chain.admit_changed(kind, obj, old)
             strategies.prepare_changed(kind, obj, old, self.gates())
         errors = strategies.check_changed(kind, obj, old, target.subresource)
         if errors:
             raise invalid_object(kind.group, kind.kind, target.name, errors)
         if self.release == "1.36" and not target.subresource:
-            admission.keep_gang_sizes(self.store, kind, obj, old, self.gates())
+            chain.keep_gang_sizes(self.store, kind, obj, old, self.gates())
         if target.subresource != "scale":
             named = request.query.get("fieldManager")
             options = {"fieldManager": named} if named else {}
-            admission.validate(self.store, kind, obj, old, request.user, target.subresource, options)
+            chain.validate(self.store, kind, obj, old, request.user, target.subresource, options)
         if not obj["metadata"].get("managedFields"):
             obj["metadata"].pop("managedFields", None)
         if obj == old:
@@ -360,8 +361,7 @@ def _empty_object(kind: Kind) -> Object:
 
 def _invalid_patch(patched: Object, detail: str) -> ApiError:
     """Return the error for a patch whose result cannot be read."""
-    text = json.dumps(patched, separators=(",", ":"))
-    return invalid_object("", "", "", [invalid("patch", text, detail)])
+    return invalid_object("", "", "", [invalid("patch", json.dumps(patched, separators=(",", ":")), detail)])
 
 
 def _check_namespace(target: RequestTarget, obj: Object) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from muster.simulator.apiserver.http.requests import json_type
 from muster.simulator.apiserver.objects import Object, copied
-from muster.simulator.apiserver.requests import json_type
 from muster.simulator.apiserver.status import ApiError, bad_request
 
 MAX_OPERATIONS = 10_000

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Iterator
 
 from muster.cluster import errors
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object, PatchType
 from muster.objects import resources
 from muster.objects.resources import Resource

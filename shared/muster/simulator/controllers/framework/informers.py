@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable
 
 from muster.cluster import errors
-from muster.cluster.client import Client
+from muster.cluster.http.client import Client
 from muster.cluster.interface import Object
 from muster.objects.resources import Resource
 from muster.simulator.controllers.framework.cache import Cache

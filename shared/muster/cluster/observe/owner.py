@@ -1,0 +1,236 @@
+"""Reading the owner of an object: its live objects, its policy sources and its groups.
+
+A missing object is None; an object of another UID than the event's counts as missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from muster.cluster import errors, read
+from muster.cluster.interface import Cluster, Object
+from muster.cluster.observe import policy_sources
+from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerReference
+from muster.objects.pods import Namespace
+from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, by_kind
+from muster.objects.scheduling import ManagedPodGroup, PriorityClass, Workload
+from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
+from muster.policy.model import NoOp
+from muster.policy.own_workload import own_workload
+from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, runs_as, workload_name
+from muster.policy.owners.kind import OwnerKind, OwnerObject
+from muster.policy.resolve import LiveOwner, ResolvedOwner, identify, reason_to_skip, resolve
+
+Skip = Callable[[ManagedPodGroup, OwnerObject], NoOp | None]
+"""Returns the reason to leave an owner alone for an event of this PodGroup of it, or None."""
+
+
+def read_owner(
+    cluster: Cluster,
+    subject: ObjectRef,
+    *,
+    classes: bool = False,
+    to_create: bool = False,
+    by_workload: bool = False,
+    skip: Skip | None = None,
+) -> tuple[LiveOwner, ResolvedOwner | NoOp]:
+    """Return the root owner of an object with its groups, or the reason to leave it alone.
+
+    Args:
+        cluster: where to read.
+        subject: an owner, a Job or JobSet of one, or a Workload, group or pod made for one.
+        classes: whether PriorityClasses are read where they can change the groups.
+        to_create: whether groups will be created: PriorityClasses are read for their preemptionPolicy, too.
+        by_workload: whether the policy matters only once there is a Workload; without one it is not read.
+        skip: for a PodGroup as subject: returns the reason to read nothing more about its owner, or None.
+    """
+    chain = _climb(cluster, subject)
+    if skip is not None and chain.root is not None and isinstance(chain.subject, ManagedPodGroup):
+        skipped = skip(chain.subject, chain.root)
+        if skipped is not None:
+            return LiveOwner(subject, chain.root, chain.runner), skipped
+    live = _live_owner(cluster, subject, chain, by_workload=by_workload)
+    identified = identify(live)
+    if isinstance(identified, NoOp):
+        return live, identified
+    if not (classes or to_create) or not identified.needs_priority_classes(to_create=to_create):
+        return live, resolve(identified)
+    listed = cluster.list(PRIORITY_CLASSES, as_of=live.as_of)
+    return live, resolve(identified, tuple(PriorityClass.read(body) for body in listed))
+
+
+def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
+    """Return the root owner of an object with everything that resolving it needs."""
+    root = chain.root
+    if root is None:
+        return LiveOwner(subject)
+    live = LiveOwner(
+        subject,
+        root,
+        chain.runner,
+        _namespace(cluster, root),
+        cluster.scheduling(),
+        limits=cluster.limits,
+        as_of=_newest(chain.subject, root, chain.runner),
+        pod_group=chain.subject if isinstance(chain.subject, ManagedPodGroup) else None,
+    )
+    if not live.api.served or reason_to_skip(live) is not None:
+        return live
+    where = root.metadata.namespace
+    ref = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, where, workload_name(root))
+    # A user makes a Workload of their own before its owner, or it is the subject.
+    others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
+    about = chain.subject
+    if isinstance(about, Workload) and about.metadata.name == ref.name:
+        workload: Workload | None = about
+    else:
+        workload = read.get(cluster, Workload, WORKLOADS, ref)
+    live = replace(
+        live,
+        workload=workload,
+        other_workloads=_naming(others, root),
+        name_holder=None if workload is None else _name_holder(cluster, workload, root),
+    )
+    if by_workload and not live.workloads:
+        return live
+    return replace(live, sources=policy_sources.effective(cluster, live))
+
+
+def _naming(workloads: Iterable[Object], root: OwnerObject) -> tuple[Workload, ...]:
+    """Return the user's own Workload of an owner; else those that name the owner, with template names only.
+
+    A Workload may have thousands of templates, and a namespace any number of Workloads.
+    """
+    wanted = (known_kind_of(root).resource.group, root.kind, root.metadata.name)
+    naming = [body for body in workloads if _named_owner(body) in (wanted, None)]
+    views = tuple(map(Workload.read, map(_with_template_names, naming)))
+    own = own_workload(root, views)
+    if not isinstance(own, Workload):
+        return views
+    whole = (body for body in naming if body["metadata"]["name"] == own.metadata.name)
+    return tuple(map(Workload.read, whole))
+
+
+def _named_owner(workload: Object) -> tuple[Any, ...] | None:
+    """Return API group, kind and name of a Workload's controllerRef; None if its spec cannot be read."""
+    spec = workload.get("spec")
+    if not isinstance(spec, dict):
+        return None
+    named = spec.get("controllerRef")
+    return (named.get("apiGroup"), named.get("kind"), named.get("name")) if isinstance(named, dict) else ()
+
+
+def _with_template_names(workload: Object) -> Object:
+    """Return a Workload with its controllerRef and, of its templates, the names of those of PodGroups."""
+    spec, names = workload["spec"], []
+    if not isinstance(spec, Mapping):
+        return workload
+    templates = spec.get("podGroupTemplates")
+    if isinstance(templates, list):
+        names = [{"name": entry.get("name", "")} for entry in templates if isinstance(entry, Mapping)]
+    return {**workload, "spec": {"controllerRef": spec["controllerRef"], "podGroupTemplates": names}}
+
+
+def _name_holder(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
+    """Return the owner that the Workload's labels and controllerRef name, if it exists and is not `root`.
+
+    Where its kind is not served it counts as existing: an API server may serve it in another version.
+    """
+    uid = workload.metadata.labels.get(OWNER_UID, "")
+    named = workload.spec.controller_ref
+    kind = owner_kind(named.api_group, named.kind)
+    if uid in {"", root.metadata.uid} or kind is None:
+        return None
+    namespace = workload.metadata.namespace
+    try:
+        body = cluster.get(kind.resource, named.name, namespace)
+    except errors.ApiGone:
+        metadata = {"name": named.name, "namespace": namespace, "uid": uid}
+        body = {"apiVersion": kind.resource.api_version, "kind": named.kind, "metadata": metadata}
+    return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
+
+
+def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:
+    """Return the owner's Namespace, or None if it is gone; for a Job only its name, without a read.
+
+    A Job has its final labels. In a namespace that is being deleted the API server refuses all new objects.
+    """
+    name = root.metadata.namespace
+    if known_kind_of(root).is_job:
+        metadata = ObjectMeta(name=name)
+        return Namespace(api_version=NAMESPACES.api_version, kind=NAMESPACES.kind, metadata=metadata)
+    body = cluster.get(NAMESPACES, name)
+    return Namespace.read(body) if body else None
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """The objects from a subject up to its root owner; None where there is none.
+
+    Attributes:
+        subject: the pod, group, Workload or child Job of the event; None for a root owner and its JobSet.
+        root: the root owner.
+        runner: the object that makes its Jobs or pods.
+    """
+
+    subject: KubernetesObject | None = None
+    root: OwnerObject | None = None
+    runner: OwnerObject | None = None
+
+
+def _newest(*objects: KubernetesObject | None) -> str:
+    """Return the highest resourceVersion; those of one API server are whole numbers (KEP-5504)."""
+    versions = (found.metadata.resource_version for found in objects if found is not None)
+    return max(versions, key=lambda version: (len(version), version), default="")
+
+
+_VIEWS: dict[str, type[KubernetesObject]] = {WORKLOADS.kind: Workload, POD_GROUPS.kind: ManagedPodGroup}
+
+
+def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
+    """Return the root owner of an object, and the object that makes its Jobs or pods."""
+    kind = kind_of(ref)
+    if kind is None:
+        body = cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace)
+        above = _owner_ref(body, ref)
+        if body is None or above is None:
+            return _Chain()
+        return replace(_climb(cluster, above), subject=_VIEWS.get(ref.kind, KubernetesObject).read(body))
+    owner_object = read.get(cluster, kind.view, kind.resource, ref)
+    if owner_object is None:
+        return _Chain()
+    if kind.runs_as is not None:
+        return _Chain(None, owner_object, _runner_of(cluster, owner_object, kind))
+    parent = parent_of(owner_object)
+    if parent is None:
+        return _Chain(None, owner_object, owner_object)
+    if kind.is_job:
+        return replace(_climb(cluster, parent), subject=owner_object)
+    parent_kind = known_kind_of(parent)
+    return _Chain(None, read.get(cluster, parent_kind.view, parent_kind.resource, parent), owner_object)
+
+
+def _runner_of(cluster: Cluster, root: OwnerObject, kind: OwnerKind) -> OwnerObject | None:
+    """Return the JobSet that has the TrainJob's name and is controlled by it, or None."""
+    runner_kind = runs_as(kind)
+    body = cluster.get(runner_kind.resource, root.metadata.name, root.metadata.namespace)
+    runner = runner_kind.view.read(body) if body else None
+    controller = runner.metadata.controller if runner else None
+    return runner if controller and controller.uid == root.metadata.uid else None
+
+
+def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
+    """Return the owner of a pod, group or Workload; a user's Workload may name it by controllerRef alone."""
+    if body is None or (ref.uid and body["metadata"]["uid"] != ref.uid):
+        return None
+    if ref.kind == WORKLOADS.kind:
+        named = Workload.read(body).spec.controller_ref
+        kind = owner_kind(named.api_group, named.kind)
+        if kind is not None:
+            return ObjectRef(f"{named.api_group}/", named.kind, ref.namespace, named.name)
+    controller: OwnerReference | None = KubernetesObject.read(body).metadata.controller
+    if controller is None or kind_of(controller) is None:
+        return None
+    return ObjectRef(controller.api_version, controller.kind, ref.namespace, controller.name, controller.uid)

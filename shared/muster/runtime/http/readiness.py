@@ -1,0 +1,134 @@
+"""Readiness of a function, with the APIs and permissions that it lacks."""
+
+from __future__ import annotations
+
+import time
+from threading import Lock, Thread
+from typing import Self
+
+from muster.cluster.errors import ClusterError, Forbidden, Gone
+from muster.cluster.interface import RawCluster
+from muster.cluster.permissions import Permissions, missing_permissions
+from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
+from muster.policy.reasons import Reason
+from muster.runtime.http.receiver import Receiver
+from muster.runtime.telemetry.logs import LOGGER
+
+FRESH_SECONDS = 5.0
+
+State = tuple[bool, str]
+"""Whether the function is ready, and a message."""
+
+
+class Readiness:
+    """Checks the API server, and caches the result for callers that cannot wait.
+
+    A function that is not ready gets no events, and so removes no gates. Therefore it is ready as soon as the
+    API server answers; missing APIs and permissions are in the message only. An event that needs a missing
+    permission is answered with 503 and retried by the broker, all others are handled.
+
+    Args:
+        cluster: the cluster to check.
+        function: the name of the function, for the log.
+        manager: its field manager.
+        permissions: the permissions that it needs. Each is checked until it is granted, usually once, at
+            start.
+        namespace: the namespace in which it needs them; empty for all.
+    """
+
+    def __init__(
+        self,
+        cluster: RawCluster,
+        *,
+        function: str = "",
+        manager: str = "muster",
+        permissions: Permissions = frozenset(),
+        namespace: str = "",
+    ) -> None:
+        self._cluster = cluster
+        self._function = function
+        self._manager = manager
+        self._namespace = namespace
+        self._not_granted = permissions
+        self._logged_message = ""
+        self._asking = Lock()
+        self._known: State = (False, "the API server has not answered yet")
+        self._asked_at = float("-inf")
+
+    @classmethod
+    def of(cls, receiver: Receiver, cluster: RawCluster) -> Self:
+        """Return the readiness of a function."""
+        return cls(
+            cluster,
+            function=receiver.name,
+            manager=receiver.manager,
+            permissions=receiver.permissions,
+            namespace=receiver.namespace,
+        )
+
+    def ask(self) -> State:
+        """Check now; takes as long as the API server does."""
+        try:
+            problems = [self._not_served(), self._not_allowed()]
+        except ClusterError as error:
+            self._known = (False, f"{type(error).__name__}: {error.message}")
+        else:
+            self._known = (True, "; ".join(filter(None, problems)) or "OK")
+        self._asked_at = time.monotonic()
+        return self._known
+
+    def recent(self) -> State:
+        """Return the state of the last 5 s; if there is none, check now, unless another caller is doing so.
+
+        For the probes over HTTP: any number of them cost the API server one check in 5 s.
+        """
+        if self._is_old() and self._asking.acquire(blocking=False):
+            self._ask_and_release()
+        return self._known
+
+    def last_known(self) -> State:
+        """Return the cached state, at once; a new check begins in the background if it is older than 5 s.
+
+        For func's middleware, which calls `ready()` on the event loop: waiting there for an API server
+        that does not answer would block every other request, liveness probes included.
+        """
+        if self._is_old() and self._asking.acquire(blocking=False):
+            Thread(target=self._ask_and_release, name="readiness", daemon=True).start()
+        return self._known
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._asked_at > FRESH_SECONDS
+
+    def _ask_and_release(self) -> None:
+        try:
+            self.ask()
+        finally:
+            self._asking.release()
+
+    def _not_served(self) -> str:
+        """Return how to switch on the scheduling API; "" if it is served."""
+        if choose(self._cluster.served_versions(GROUP)).served:
+            return ""
+        return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
+
+    def _not_allowed(self) -> str:
+        """Return the missing permissions as text; empty if all are granted. Logs each change."""
+        try:
+            self._not_granted = missing_permissions(
+                self._cluster, self._not_granted, self._namespace, self._manager
+            )
+        except (Forbidden, Gone) as error:
+            message = f"permissions could not be checked: {error.message}"
+        else:
+            missing = sorted(map(str, self._not_granted))
+            where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
+            message = (
+                f"may not {', '.join(missing)} {where}: kubectl apply -k eventing/rbac" if missing else ""
+            )
+        if message != self._logged_message:
+            reason = Reason.PERMISSION_MISSING if message else Reason.PERMISSIONS_GRANTED
+            fields = {"step": self._function, "reason": reason}
+            log = LOGGER.error if message else LOGGER.info
+            log("%s", message or "all permissions are granted", extra={"fields": fields})
+            self._logged_message = message
+        return message

@@ -1,0 +1,271 @@
+"""Admission of objects after defaulting and before validation: priorities, finalizers, policies.
+
+Sources (v1.37.1): `plugin/pkg/admission/{priority,namespace/lifecycle,scheduling/podgroupprotection}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.kinds import SCHEDULING, Kind
+from muster.simulator.apiserver.objects import Object, at, by_name, name_of, namespace_of, uid_of
+from muster.simulator.apiserver.status import ApiError, not_found, refused
+from muster.simulator.apiserver.store import Store
+
+FINALIZER = "scheduling.k8s.io/podgroup-protection"
+
+POLICIES = ("admissionregistration.k8s.io", "mutatingadmissionpolicies")
+BINDINGS = ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings")
+VALIDATING_POLICIES = ("admissionregistration.k8s.io", "validatingadmissionpolicies")
+VALIDATING_BINDINGS = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
+CLASSES = (SCHEDULING, "priorityclasses")
+NAMESPACES = ("", "namespaces")
+POD_GROUPS = (SCHEDULING, "podgroups")
+
+PRIORITY_WORDS = {
+    "Pod": (
+        "the integer value of priority ({given}) must not be provided in pod spec; priority admission "
+        "controller "
+        "computed {computed} from the given PriorityClass name"
+    ),
+    "PodGroup": (
+        "priority set in the pod group ({given}) must match the priority computed ({computed}) "
+        "based on the priority class set in the spec"
+    ),
+    "CompositePodGroup": (
+        "priority set in the composite pod group ({given}) must match the priority computed ({computed}) "
+        "based on the priority class set in the spec"
+    ),
+}
+
+SPEC_OF = {"Pod": "pod", "PodGroup": "pod group", "CompositePodGroup": "composite pod group"}
+
+
+def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
+    """Change a new object as the admission plugins do; it is a fresh copy.
+
+    Args:
+        store: the objects.
+        kind: its kind.
+        obj: the new object.
+        gates: the feature gates.
+        user: the name of the user who creates it.
+
+    Raises:
+        ApiError: 403 or 404, a plugin refuses it.
+    """
+    _in_live_namespace(store, kind, obj)
+    if kind.custom:
+        return
+    if kind.kind in PRIORITY_WORDS and _has_priority(kind, gates):
+        _set_priority(store, kind, obj, gates)
+    if kind.kind == "Pod":
+        _default_tolerations(obj)
+    elif kind.kind == "PodGroup" and gates.generic_workload:
+        finalizers = obj["metadata"].setdefault("finalizers", [])
+        if FINALIZER not in finalizers:
+            finalizers.append(FINALIZER)
+        if kind.version == "v1alpha2":
+            _template_exists(store, obj)
+    elif kind.kind == "PriorityClass" and obj.get("globalDefault"):
+        _one_default(store, obj)
+    _run_policies(store, kind, obj, gates, user)
+
+
+def validate(
+    store: Store,
+    kind: Kind,
+    new: Object | None,
+    old: Object | None,
+    user: str,
+    subresource: str = "",
+    options: Mapping[str, str] | None = None,
+) -> None:
+    """Judge a write by the ValidatingAdmissionPolicies in the server, after all other rules.
+
+    Args:
+        store: the objects.
+        kind: the kind that is written.
+        new: the object after the write; None for a deletion.
+        old: the object before it; None for a creation.
+        user: the name of the user who writes.
+        subresource: `status`; empty for the object itself.
+        options: `request.options` of the expressions; see `Attributes`.
+
+    Raises:
+        ApiError: a policy refuses it.
+    """
+    policies = [record.obj for record in store.all(VALIDATING_POLICIES)]
+    if not policies or kind.group == VALIDATING_POLICIES[0]:
+        return
+    from muster.simulator.apiserver.admission import matching, validating  # noqa: PLC0415 - 25 ms and 11 MB of CEL
+
+    operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
+    home = store.get(NAMESPACES, ("", namespace_of(new or old or {}))) if kind.namespaced else None
+    home_obj = home.obj if home else None
+    attributes = matching.Attributes(kind, home_obj, operation, subresource, user, options or {})
+    bindings = [record.obj for record in store.all(VALIDATING_BINDINGS)]
+    validating.check(new, old, attributes, policies, bindings)
+
+
+def admit_changed(kind: Kind, obj: Object, old: Object) -> None:
+    """Change an update as the admission plugins do: a Pod keeps its priority when the writer left it out."""
+    if kind.kind == "Pod" and not kind.custom:
+        for field in ("priority", "preemptionPolicy"):
+            if field in old["spec"]:
+                obj["spec"].setdefault(field, old["spec"][field])
+        _default_tolerations(obj)
+
+
+def keep_gang_sizes(store: Store, kind: Kind, obj: Object, old: Object, gates: Gates) -> None:
+    """Judge an update as 1.36 alone does: a Job of a gang keeps its parallelism.
+
+    A validating plugin, so it comes after the kind's own rules (`plugin/pkg/admission/job`, v1.36.3).
+
+    Raises:
+        ApiError: 403, a plugin refuses it.
+    """
+    if kind.kind != "Job" or kind.custom or not gates.generic_workload:
+        return
+    if at(obj, "spec", "parallelism") == at(old, "spec", "parallelism"):
+        return
+    for group in _groups_of(store, old):
+        if at(group, "spec", "schedulingPolicy", "gang") is not None:
+            why = "cannot change parallelism for a Job referencing gang-scheduled PodGroup"
+            raise refused(kind.group, kind.plural, name_of(old), f'{why} "{name_of(group)}"')
+
+
+def _groups_of(store: Store, job: Object) -> Iterator[Object]:
+    """Yield the PodGroup that a Job's template names; where it names none, those that the Job controls."""
+    named = at(job, "spec", "template", "spec", "schedulingGroup", "podGroupName")
+    for record in store.all(POD_GROUPS):
+        group = record.obj
+        if namespace_of(group) != namespace_of(job):
+            continue
+        owners = group["metadata"].get("ownerReferences") or []
+        controls = any(owner.get("controller") and owner["uid"] == uid_of(job) for owner in owners)
+        if name_of(group) == named if named else controls:
+            yield group
+
+
+def _in_live_namespace(store: Store, kind: Kind, obj: Object) -> None:
+    if not kind.namespaced:
+        return
+    name = namespace_of(obj)
+    record = store.get(NAMESPACES, ("", name))
+    if record is None:
+        raise not_found("", "namespaces", name)
+    if record.obj["metadata"].get("deletionTimestamp"):
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        message = f"namespace {name} is being terminated"
+        cause = {"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}
+        raise refused(kind.group, kind.plural, name_of(obj), why, [cause])
+
+
+def _has_priority(kind: Kind, gates: Gates) -> bool:
+    if kind.kind == "Pod":
+        return True
+    if kind.version == "v1alpha2":
+        return gates.workload_aware_preemption
+    return gates.generic_workload
+
+
+def _set_priority(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
+    spec = obj["spec"]
+    chosen = _priority_class(store, kind, obj)
+    computed = int(chosen.get("value", 0)) if chosen else 0
+    given = spec.get("priority")
+    if given is not None and given != computed:
+        words = PRIORITY_WORDS[kind.kind].format(given=given, computed=computed)
+        raise refused(kind.group, kind.plural, name_of(obj), words)
+    spec["priority"] = computed
+    if chosen:
+        spec["priorityClassName"] = name_of(chosen)
+    if kind.kind == "Pod" or gates.pod_group_preemption_policy:
+        _set_preemption(kind, obj, str((chosen or {}).get("preemptionPolicy", "PreemptLowerPriority")))
+
+
+def _set_preemption(kind: Kind, obj: Object, computed: str) -> None:
+    """Set the preemptionPolicy that follows from the class; refuse the object if it has another one."""
+    given = obj["spec"].setdefault("preemptionPolicy", computed)
+    if given != computed:
+        why = (
+            f"the string value of PreemptionPolicy ({given}) must not be provided in {SPEC_OF[kind.kind]} "
+            f"spec; priority admission controller computed {computed} from the given PriorityClass name"
+        )
+        raise refused(kind.group, kind.plural, name_of(obj), why)
+
+
+def _priority_class(store: Store, kind: Kind, obj: Object) -> Object | None:
+    wanted = obj["spec"].get("priorityClassName")
+    if wanted:
+        record = store.get(CLASSES, ("", wanted))
+        if record is None:
+            why = f"no PriorityClass with name {wanted} was found"
+            raise refused(kind.group, kind.plural, name_of(obj), why)
+        return record.obj
+    defaults = [record.obj for record in store.all(CLASSES) if record.obj.get("globalDefault")]
+    return min(defaults, key=lambda found: int(found.get("value", 0)), default=None)
+
+
+def _one_default(store: Store, obj: Object) -> None:
+    for record in store.all(CLASSES):
+        if record.obj.get("globalDefault") and name_of(record.obj) != name_of(obj):
+            why = f"PriorityClass {name_of(record.obj)} is already marked as default."
+            raise refused(SCHEDULING, "priorityclasses", name_of(obj), why + " Only one default can exist")
+
+
+def _template_exists(store: Store, group: Object) -> None:
+    """Refuse a PodGroup whose template is not there; 1.36 alone does (`plugin/pkg/admission/podgroup`)."""
+    reference = at(group, "spec", "podGroupTemplateRef", "workload")
+    if reference is None or not reference.get("podGroupTemplateName"):
+        return
+    wanted, template = reference.get("workloadName"), reference["podGroupTemplateName"]
+    record = store.get((SCHEDULING, "workloads"), (namespace_of(group), wanted))
+    why = ""
+    if record is None:
+        why = f'Workload "{wanted}" not found'
+    elif record.obj["metadata"].get("deletionTimestamp"):
+        why = f'Workload "{wanted}" is being deleted'
+    elif template not in by_name(record.obj["spec"].get("podGroupTemplates")):
+        why = f'PodGroupTemplate "{template}" not found in Workload "{wanted}"'
+    if why:
+        raise refused(SCHEDULING, "podgroups", name_of(group), f"PodGroup rejected: {why}")
+
+
+def _default_tolerations(pod: Object) -> None:
+    tolerations = pod["spec"].setdefault("tolerations", [])
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        tolerated = any(
+            t.get("effect") in {None, "", "NoExecute"} and t.get("key") in {key, None, ""}
+            for t in tolerations
+        )
+        if not tolerated:
+            wanted: Object = {
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 300,
+            }
+            tolerations.append(wanted)
+
+
+def _run_policies(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
+    """Change an object as the MutatingAdmissionPolicies in the server do."""
+    policies = [record.obj for record in store.all(POLICIES)]
+    if not policies:
+        return
+    from muster.simulator.apiserver.admission import mutating  # noqa: PLC0415 - 25 ms and 11 MB of CEL
+
+    home = store.get(NAMESPACES, ("", namespace_of(obj)))
+    namespace = home.obj if home and kind.namespaced else None
+    creation = mutating.Creation(kind, gates, namespace, user)
+    bindings = [record.obj for record in store.all(BINDINGS)]
+    changed = mutating.mutated(obj, creation, policies, bindings)
+    if changed is not obj:
+        obj.clear()
+        obj.update(changed)
+
+
+__all__ = ["ApiError", "admit_changed", "admit_new", "keep_gang_sizes", "validate"]

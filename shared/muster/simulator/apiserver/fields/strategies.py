@@ -1,0 +1,290 @@
+"""The strategy of each kind: fields that the server sets or restores before a write, and validation.
+
+Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`,
+`apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy}.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from muster.simulator.apiserver.fields.disabled_fields import drop_disabled_fields
+from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
+from muster.simulator.apiserver.patches.fieldsets import Fields
+from muster.simulator.apiserver.status import FieldError
+from muster.simulator.apiserver.validation import (
+    custom,
+    definitions,
+    groups,
+    groups_1_36,
+    job,
+    metadata,
+    other_kinds,
+    pod,
+)
+
+JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
+LEGACY_LABELS = ("controller-uid", "job-name")
+META_RESET_BY_STATUS = (
+    *("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "labels", "annotations", "finalizers"),
+    "ownerReferences",
+)
+
+
+def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
+    """Set the fields of a new object that the server owns: status, generation, the selector of a Job."""
+    drop_disabled_fields(kind, obj, None, gates)
+    if kind.version == "v1alpha2" and kind.kind == "PodGroup":
+        # A disabled gate drops the field, and the storage sets the default again when it decodes the object.
+        obj["spec"].setdefault("disruptionMode", "Pod")
+    if kind.has_status and kind.kind not in {"Node", "Service", "CustomResourceDefinition"}:
+        obj.pop("status", None)
+    if kind.custom or kind.kind in {"Pod", "Job", "PriorityClass"} | WITH_GENERATION:
+        obj["metadata"]["generation"] = 1
+    prepare = {"Pod": _new_pod, "Job": _new_job, "Namespace": _new_namespace}.get(kind.kind)
+    if prepare is not None and not kind.custom:
+        prepare(obj)
+    elif metadata.is_group_kind(kind) and kind.has_status:
+        obj["status"] = {}
+
+
+WITH_GENERATION = frozenset(
+    {
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "CustomResourceDefinition",
+    }
+)
+
+
+def _new_pod(pod_object: Object) -> None:
+    pod_object["status"] = {"phase": "Pending"}
+    if pod_object["spec"].get("schedulingGates"):
+        pod_object["status"]["conditions"] = [
+            {
+                "lastProbeTime": None,
+                "lastTransitionTime": now(),
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "reason": "SchedulingGated",
+                "status": "False",
+                "type": "PodScheduled",
+            }
+        ]
+    pod_object["status"]["qosClass"] = qos_class(pod_object["spec"])
+
+
+def qos_class(spec: Object) -> str:
+    """Return a QoS class: BestEffort without resources, Guaranteed if requests equal limits, or Burstable."""
+    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    limits: list[Mapping[str, Any]] = []
+    for container in containers:
+        resources = container.get("resources") or {}
+        limits.append({k: v for k, v in (resources.get("limits") or {}).items() if k in {"cpu", "memory"}})
+        requests = {k: v for k, v in (resources.get("requests") or {}).items() if k in {"cpu", "memory"}}
+        if requests != limits[-1] or (requests and len(requests) != 2):  # noqa: PLR2004 - cpu and memory
+            return "Burstable"
+    if not any(limits):
+        return "BestEffort"
+    return "Guaranteed" if all(limits) else "Burstable"
+
+
+def _new_job(job_object: Object) -> None:
+    job_object["status"] = {}
+    spec = job_object["spec"]
+    if spec.get("manualSelector"):
+        return
+    labels = spec["template"]["metadata"].setdefault("labels", {})
+    for uid_label, name_label in (JOB_LABELS, LEGACY_LABELS):
+        labels.setdefault(name_label, name_of(job_object))
+        labels.setdefault(uid_label, uid_of(job_object))
+    selector = spec.setdefault("selector", {}).setdefault("matchLabels", {})
+    selector.setdefault(JOB_LABELS[0], uid_of(job_object))
+    if not job_object["metadata"].get("labels"):
+        job_object["metadata"]["labels"] = dict(labels)
+
+
+def _new_namespace(namespace: Object) -> None:
+    namespace["spec"] = {"finalizers": ["kubernetes"]}
+    namespace["status"] = {"phase": "Active"}
+
+
+def prepare_changed(kind: Kind, obj: Object, old: Object, gates: Gates) -> None:
+    """Restore what the main endpoint cannot write; increment the generation if the spec changed."""
+    drop_disabled_fields(kind, obj, old, gates)
+    if kind.has_status:
+        _restore(obj, old, "status")
+    if kind.kind == "Namespace" and not kind.custom:
+        _restore(obj, old, "spec")
+        _restore(obj, old, "status")
+    if metadata.is_group_kind(kind):
+        return
+    if _counts_generation(kind) and _counted(kind, obj) != _counted(kind, old):
+        obj["metadata"]["generation"] = metadata.generation_of(old) + 1
+
+
+def _counts_generation(kind: Kind) -> bool:
+    return kind.custom or kind.kind in {"Pod", "Job"} | WITH_GENERATION
+
+
+def _counted(kind: Kind, obj: Object) -> Object:
+    """Return the fields behind the generation: spec; of custom resources all but metadata and status."""
+    if not kind.custom:
+        return dict(obj.get("spec") or {})
+    excluded = {"metadata", "apiVersion", "kind"} | ({"status"} if kind.has_status else set())
+    return {key: value for key, value in obj.items() if key not in excluded}
+
+
+def prepare_status(kind: Kind, obj: Object, old: Object) -> None:
+    """Restore the fields that the status endpoint cannot write: all but status, and most of metadata."""
+    if kind.custom:
+        kept = {
+            key: value
+            for key, value in obj["metadata"].items()
+            if key in {"managedFields", "resourceVersion"}
+        }
+        rest = {key: value for key, value in old["metadata"].items() if key not in kept}
+        obj["metadata"] = rest | kept
+        for key in (obj.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}:
+            _restore(obj, old, key)
+        return
+    _restore(obj, old, "spec")
+    fields: tuple[str, ...] = ("deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+    if metadata.is_group_kind(kind):
+        fields = META_RESET_BY_STATUS
+    elif kind.kind == "Pod":
+        fields = (*fields, "ownerReferences")
+        _restore(obj.setdefault("status", {}), old.get("status") or {}, "qosClass")
+    for field in fields:
+        _restore(obj["metadata"], old["metadata"], field)
+
+
+def _restore(section: Object, old: Object, field: str) -> None:
+    if field in old:
+        section[field] = old[field]
+    else:
+        section.pop(field, None)
+
+
+def reset_fields(kind: Kind, subresource: str) -> Fields:
+    """Return the fields that an endpoint cannot write, and whose managers it therefore does not change."""
+    if subresource == "status":
+        if metadata.is_group_kind(kind):
+            return frozenset({("f:metadata",), ("f:spec",)})
+        if kind.custom:
+            fields = (
+                key for key in (kind.schema.get("properties") or {}) if key not in {"status", "metadata"}
+            )
+            return frozenset({("f:metadata",), *((f"f:{field}",) for field in fields)})
+        return frozenset(
+            {("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")}
+        )
+    return frozenset({("f:status",)}) if kind.has_status else frozenset()
+
+
+Checks = tuple[
+    Callable[[Object], list[FieldError]],
+    Callable[[Object, Object], list[FieldError]],
+    Callable[[Object, Object], list[FieldError]],
+]
+"""The validation of a create, of an update, and of an update of the status subresource."""
+
+
+def _no_errors(_new: Object, _old: Object) -> list[FieldError]:
+    return []
+
+
+def _group_status(new: Object, _old: Object) -> list[FieldError]:
+    return groups.group_status(new)
+
+
+def _group_checks(check: Callable[[Object, Object | None], list[FieldError]]) -> Checks:
+    return lambda new: check(new, None), check, _group_status
+
+
+CHECKS: Mapping[str, Checks] = {
+    "Pod": (pod.check_new, pod.check_changed, pod.check_status),
+    "Job": (job.check_new, job.check_changed, job.check_status),
+    "Workload": _group_checks(groups.workload),
+    "PodGroup": _group_checks(groups.pod_group),
+    "CompositePodGroup": _group_checks(groups.composite_pod_group),
+    "PriorityClass": (other_kinds.new_priority_class, other_kinds.changed_priority_class, _no_errors),
+    "ConfigMap": (other_kinds.new_config_map, other_kinds.changed_config_map, _no_errors),
+    "Secret": (other_kinds.new_secret, other_kinds.changed_secret, _no_errors),
+    "Event": (other_kinds.new_event, lambda new, _old: other_kinds.new_event(new), _no_errors),
+    "MutatingAdmissionPolicy": (
+        other_kinds.new_policy,
+        lambda new, _old: other_kinds.new_policy(new),
+        _no_errors,
+    ),
+    "MutatingAdmissionPolicyBinding": (
+        other_kinds.new_binding,
+        lambda new, _old: other_kinds.new_binding(new),
+        _no_errors,
+    ),
+    "CustomResourceDefinition": (definitions.check_new, definitions.check_changed, _no_errors),
+}
+CHECKS_1_36: Mapping[str, Checks] = {
+    "Workload": _group_checks(groups_1_36.workload),
+    "PodGroup": _group_checks(groups_1_36.pod_group),
+}
+
+
+def _checks(kind: Kind) -> Checks | None:
+    if kind.version == "v1alpha2":
+        return CHECKS_1_36.get(kind.kind)
+    return CHECKS.get(kind.kind)
+
+
+def check_new(kind: Kind, obj: Object) -> list[FieldError]:
+    """Return the validation errors of a new object."""
+    errors = metadata.check_new(kind, obj)
+    if kind.custom:
+        return errors + custom.check(obj, None, kind.schema)
+    checks = _checks(kind)
+    return errors + (checks[0](obj) if checks else [])
+
+
+def check_changed(kind: Kind, obj: Object, old: Object, subresource: str = "") -> list[FieldError]:
+    """Return the validation errors of an updated object."""
+    errors = metadata.check_changed(obj, old)
+    if kind.custom:
+        return errors + custom.check(obj, old, kind.schema)
+    checks = _checks(kind)
+    if checks is None:
+        return errors
+    check = checks[2] if subresource == "status" else checks[1]
+    return errors + check(obj, old)
+
+
+def graceful_deletion(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, int]:
+    """Whether a deletion removes the object immediately, and its grace period in seconds.
+
+    A pod that is bound and has not ended stays, with a deletionTimestamp, until its kubelet deletes it with a
+    grace period of zero (`pkg/registry/core/pod/strategy.go`, CheckGracefulDelete).
+    """
+    if kind.kind != "Pod" or kind.custom:
+        return True, 0
+    spec, phase = obj.get("spec") or {}, at(obj, "status", "phase")
+    seconds = grace if grace is not None else int(spec.get("terminationGracePeriodSeconds") or 0)
+    if not spec.get("nodeName") or phase in {"Succeeded", "Failed"}:
+        seconds = 0
+    seconds = 1 if seconds < 0 else seconds
+    return seconds == 0, seconds
+
+
+def marks_before_removal(kind: Kind) -> bool:
+    """Whether watchers see a deletionTimestamp even before an immediate removal: only Pods."""
+    return kind.kind == "Pod" and not kind.custom
+
+
+def deletion_metadata(obj: Object, seconds: int) -> Object:
+    """Return the metadata of an object with a deletionTimestamp."""
+    changed: Object = obj["metadata"] | {"deletionTimestamp": now(), "deletionGracePeriodSeconds": seconds}
+    if metadata.generation_of(obj):
+        changed["generation"] = metadata.generation_of(obj) + 1
+    return changed
