@@ -21,7 +21,7 @@ from cloudevents.core.exceptions import CloudEventValidationError
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from muster.objects.text import brackets_of, has_more_values, is_deeper
+from muster.objects.text import brackets_of, is_deeper, separators, structure_of
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch"
@@ -254,12 +254,13 @@ def _checked(read: Callable[[], BaseCloudEvent], prefix: str) -> BaseCloudEvent:
 
 
 def _json(body: bytes, path: str, limits: EventLimits, read: Callable[[str], Any]) -> Any:
-    if has_more_values(body, limits.values):
+    structure = structure_of(body, limits.values)
+    if separators(structure) >= limits.values:
         raise UnreadableEvent(
             f"has more than {limits.values} JSON values (MUSTER_BODY_LIMIT_VALUES)",
             path,
         )
-    brackets, most = brackets_of(body), FREE_CONTAINERS + len(body) // BYTES_OF_CONTAINER
+    brackets, most = brackets_of(structure), FREE_CONTAINERS + len(body) // BYTES_OF_CONTAINER
     if brackets.count(b"[") > most:
         raise UnreadableEvent(f"has more than {most} objects and lists in {len(body)} bytes", path)
     try:

@@ -39,8 +39,8 @@ from muster.runtime.telemetry.metrics import Metrics
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
-LETTER_CPU_SECONDS = 0.004
-"""The CPU in which a small letter is parsed and written, and the oldest one deleted."""
+WRITE_CPU_SECONDS = 0.003
+"""The CPU in which a letter is written, and the oldest one deleted."""
 
 SHARE_OF_PLACES = 3
 """One of so many places to wait is for letters, with the defaults 38 of 115: each takes a thread of the
@@ -86,7 +86,7 @@ class DeadLetters:
         self._most = settings.in_work + settings.waiting // SHARE_OF_PLACES
         self._places = BoundedSemaphore(self._most)
         self._writers = BoundedSemaphore(settings.in_work)
-        self._spaced = SpacedWork(self._workers.turns.has_events, LETTER_CPU_SECONDS)
+        self._spaced = SpacedWork(self._workers.turns.has_events, WRITE_CPU_SECONDS)
         self._kept: deque[str] | None = None
         self._kept_lock = Lock()
 
@@ -94,16 +94,13 @@ class DeadLetters:
         """Return the answer to a dead letter: 202 once it is stored; never raises."""
         with self.in_flight:
             started = time.perf_counter()
+            end = started + self.settings.deadline_seconds
             letter: DeadLetter | None = None
             try:
-                end = started + self.settings.deadline_seconds
-                with self._turn(end):
-                    with self._workers.reading.turn(len(body), max(0.0, end - time.perf_counter())):
-                        received = dead_letters.of_request(headers, body, self._limits)
-                        letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
-                        del received
-                        config_map = dead_letters.to_config_map(letter, self.namespace)
-                        letter = dead_letters.without_data(letter)
+                with self._place(), ExitStack() as held:
+                    with self._spaced.piece(len(body), end - time.perf_counter()):
+                        held.enter_context(self._writer(end - time.perf_counter()))
+                        config_map, letter = self._parsed(headers, body, end - time.perf_counter())
                     outcome = self._write(letter, config_map)
             except _TooManyLettersError as error:
                 outcome = Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), status=503)
@@ -119,28 +116,42 @@ class DeadLetters:
         return responses.answer(outcome, None, self.settings.retry_after_seconds)
 
     @contextmanager
-    def _turn(self, end: float) -> Iterator[None]:
-        """Wait until a letter may be parsed and written, and hold the turn; events of functions go first.
-
-        Args:
-            end: the end of the wait, in seconds of `time.perf_counter`.
+    def _place(self) -> Iterator[None]:
+        """Hold one of the places of letters that are being stored or wait for it.
 
         Raises:
-            _TooManyLettersError: too many hold or await a turn.
-            DeadlineExceeded: there was no turn in time.
+            _TooManyLettersError: all are taken.
         """
         if not self._places.acquire(blocking=False):
             raise _TooManyLettersError(f"{self._most} dead letters are being stored or wait for it already")
-        with ExitStack() as held:
-            held.callback(self._places.release)
-            in_time = self._writers.acquire(timeout=max(0.0, end - time.perf_counter()))
-            if in_time:
-                held.callback(self._writers.release)
-                in_time = held.enter_context(self._spaced.piece(end - time.perf_counter()))
-            if not in_time:
-                seconds = self.settings.deadline_seconds
-                raise DeadlineExceeded(f"the dead letter could not be stored within {seconds:g} s")
+        try:
             yield
+        finally:
+            self._places.release()
+
+    @contextmanager
+    def _writer(self, seconds: float) -> Iterator[None]:
+        """Be one of those that are being stored; wait at most so many seconds.
+
+        Raises:
+            DeadlineExceeded: it took longer.
+        """
+        if not self._writers.acquire(timeout=max(0.0, seconds)):
+            seconds = self.settings.deadline_seconds
+            raise DeadlineExceeded(f"the dead letter could not be stored within {seconds:g} s")
+        try:
+            yield
+        finally:
+            self._writers.release()
+
+    def _parsed(
+        self, headers: Mapping[str, str], body: bytes, seconds: float
+    ) -> tuple[dict[str, Any], DeadLetter]:
+        """Return the ConfigMap to store, and the letter without data; wait for the turn at most so long."""
+        with self._workers.reading.turn(len(body), max(0.0, seconds)):
+            received = dead_letters.of_request(headers, body, self._limits)
+            letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
+            return dead_letters.to_config_map(letter, self.namespace), dead_letters.without_data(letter)
 
     def _write(self, letter: DeadLetter, config_map: Mapping[str, Any]) -> Outcome:
         message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"

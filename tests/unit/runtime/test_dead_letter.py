@@ -20,7 +20,6 @@ from muster.events.dead_letters import LABEL, SELECTOR, from_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.policy.model import Action, Verb
-from muster.runtime import dead_letter
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.http.app import app_of
@@ -284,7 +283,6 @@ def test_the_wait_to_parse_a_letter_ends_at_its_deadline(monkeypatch: pytest.Mon
 def test_letters_are_seldom_handled_while_events_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """In one service, 195 large ones a second took most of the processor from events of functions."""
     monkeypatch.setattr(computing, "REST", 10**6)
-    monkeypatch.setattr(dead_letter, "LETTER_CPU_SECONDS", 0.0)
     workers = Workers(workers=1, waiting=10, most_in_work=1)
     settings = Settings(dead_letter_namespace=HOME, deadline_seconds=0.2)
     letters = DeadLetters(FakeCluster(), settings, lambda: NOW, workers)

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Lock, get_ident
 
+from muster.runtime.sharing.deadline_client import DeadlineExceeded
+from muster.runtime.sharing.parsing_order import SmallestFirst
+
 BEAT_SECONDS = 0.02
 """The time after which the event loop is due again while requests are in work."""
 
@@ -109,51 +112,43 @@ class FairLock:
 
 
 class SpacedWork:
-    """Lets small pieces of work begin so late, while there are events, that they take a tenth of the CPU.
+    """Lets pieces of work run one at a time, and, while there are events, in a tenth of the time.
 
     Args:
         are_events: whether any event is in work, or waits for it.
-        expected: the CPU seconds that a piece counts for until it ends.
+        besides: the CPU seconds that each piece counts for beside its own.
     """
 
-    def __init__(self, are_events: Callable[[], bool], expected: float) -> None:
+    def __init__(self, are_events: Callable[[], bool], besides: float) -> None:
         self._are_events = are_events
-        self._expected = expected
-        self._first_in_line = FairLock()
-        self._changing = Lock()
+        self._besides = besides
+        self._line = SmallestFirst()
         self._next = 0.0
         """When the next piece may begin, in seconds of `time.monotonic`."""
 
     @contextmanager
-    def piece(self, seconds: float) -> Iterator[bool]:
-        """Wait at most so many seconds, and yield whether a piece of work may run in the `with` block."""
-        if not self._begins(time.monotonic() + seconds):
-            yield False
-            return
-        before = time.thread_time()
-        try:
-            yield True
-        finally:
-            self._count(time.thread_time() - before - self._expected)
+    def piece(self, size: int, seconds: float) -> Iterator[None]:
+        """Wait until a piece of work may run, small ones before large ones, and run it in the `with` block.
 
-    def _begins(self, end: float) -> bool:
-        if not self._first_in_line.acquire(max(0.0, end - time.monotonic())):
-            return False
-        try:
-            while self._are_events() and (left := self._next - time.monotonic()) > 0:
+        Args:
+            size: the bytes that it is about.
+            seconds: the longest wait.
+
+        Raises:
+            DeadlineExceeded: it might not run in time.
+        """
+        end = time.monotonic() + seconds
+        with self._line.turn(size, seconds):
+            while self._are_events() and (rest := self._next - time.monotonic()) > 0:
                 if time.monotonic() >= end:
-                    return False
-                time.sleep(min(left, BEAT_SECONDS))
-            self._count(self._expected)
-            return True
-        finally:
-            self._first_in_line.release()
-
-    def _count(self, cpu: float) -> None:
-        """Let the next piece begin later, by at most LONGEST_REST_SECONDS from now on."""
-        now = time.monotonic()
-        with self._changing:
-            self._next = min(max(self._next, now) + (REST + 1) * cpu, now + LONGEST_REST_SECONDS)
+                    raise DeadlineExceeded(f"events of functions went first for {seconds:.1f} s")
+                time.sleep(min(rest, BEAT_SECONDS))
+            before = time.thread_time()
+            try:
+                yield
+            finally:
+                cpu = time.thread_time() - before + self._besides
+                self._next = time.monotonic() + min(REST * cpu, LONGEST_REST_SECONDS)
 
 
 class SweepTurn:

@@ -28,7 +28,7 @@ from muster.runtime.sharing.computing import (
     SpacedWork,
     SweepTurn,
 )
-from muster.runtime.sharing.deadline_client import DeadlineClient
+from muster.runtime.sharing.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.sharing.workers import Workers
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_step, an_event
 from tests.unit.runtime.sweeps.test_sweep import pods, swept
@@ -183,51 +183,73 @@ def test_a_sweep_rests_in_no_call(way: str) -> None:
 class Pieces:
     """Pieces of work on a clock that only sleep and work move on."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, expected: float) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, besides: float = 0.0) -> None:
         self.now = self.cpu = 0.0
         self.are_events = True
         for name, value in (
             ("monotonic", lambda: self.now), ("thread_time", lambda: self.cpu), ("sleep", self.pass_time)
         ):  # fmt: skip
             monkeypatch.setattr(time, name, value)
-        self.work = SpacedWork(lambda: self.are_events, expected)
+        self.work = SpacedWork(lambda: self.are_events, besides)
 
     def pass_time(self, seconds: float) -> None:
         """Move the clock on."""
         self.now += seconds
 
-    def runs(self, cpu: float, seconds: float = 5) -> bool:
-        """Whether a piece of so much CPU runs, which has to wait for so many seconds at most."""
-        with self.work.piece(seconds) as may_run:
+    def run(self, cpu: float, seconds: float = 5) -> None:
+        """Run a piece of so much CPU, which has to wait for so many seconds at most."""
+        with self.work.piece(1, seconds):
             self.cpu += cpu
-            return may_run
+            self.now += cpu
 
 
-@pytest.mark.parametrize("expected", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize("besides", [0.0, 0.01])
 def test_small_work_takes_a_tenth_of_the_time_while_there_are_events(
-    expected: float, monkeypatch: pytest.MonkeyPatch
+    besides: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a piece took counts in place of what was expected."""
-    pieces = Pieces(monkeypatch, expected)
-    assert [pieces.runs(0.02) for _ in range(11)] == [True] * 11
-    assert pieces.now == pytest.approx(10 * (REST + 1) * 0.02)
+    """With what comes beside it, such as writing a letter."""
+    pieces = Pieces(monkeypatch, besides)
+    for _ in range(11):
+        pieces.run(0.02)
+    assert pieces.now == pytest.approx(11 * 0.02 + 10 * REST * (0.02 + besides))
 
 
-def test_small_work_that_runs_counts_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many letters may begin before the first is stored."""
-    pieces = Pieces(monkeypatch, 0.02)
-    with pieces.work.piece(0) as first:
-        assert (first, pieces.runs(0.02, seconds=0.1), pieces.runs(0.02)) == (True, False, True)
+def test_small_work_waits_no_longer_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next piece runs as if it had not come."""
+    pieces = Pieces(monkeypatch)
+    pieces.run(0.02)
+    with pytest.raises(DeadlineExceeded):
+        pieces.run(0.02, seconds=REST * 0.02 / 2)
+    pieces.run(0.02)
+    assert pieces.now == pytest.approx(2 * 0.02 + REST * 0.02)
 
 
 def test_small_work_rests_for_no_one_without_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """While there are no events, and afterwards for a second at most."""
-    pieces = Pieces(monkeypatch, 0.02)
+    pieces = Pieces(monkeypatch, besides=1.0)
     pieces.are_events = False
-    assert [pieces.runs(1.0) for _ in range(100)] == [True] * 100
+    for _ in range(100):
+        pieces.run(0.0)
     assert pieces.now == 0.0
     pieces.are_events = True
-    assert pieces.runs(0.02, seconds=LONGEST_REST_SECONDS + 0.1)
+    pieces.run(0.0)
+    assert pieces.now <= LONGEST_REST_SECONDS
+
+
+def test_a_small_piece_waits_for_the_rest_of_one_large_piece() -> None:
+    """Ten letters of a megabyte a second kept all others from being stored."""
+    work, order = SpacedWork(lambda: False, 0.0), list[int]()
+
+    def run(size: int) -> None:
+        with work.piece(size, 5):
+            order.append(size)
+
+    with ThreadPoolExecutor() as threads, work.piece(1, 5):
+        for number, size in enumerate((1_000_000, 1_000_001, 1_000), 1):
+            threads.submit(run, size)
+            while len(work._line._waiting) < number:
+                time.sleep(0.001)
+    assert order[0] == 1_000
 
 
 def is_free(lock: FairLock) -> bool:
