@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import FrameType
 
 from muster.cli import report_unforeseen
 from muster.cli.output import echo_line, signs_of_life
@@ -102,11 +103,18 @@ def _memory_watched(most: int) -> Iterator[None]:
             os.kill(os.getpid(), signal.SIGINT)
             if ended.wait(_STOP_SECONDS):
                 return
+        os.write(2, f"{_TOO_LITTLE}\n".encode())
         os._exit(1)
 
+    def stop_if_exceeded(_number: int, _frame: FrameType | None) -> None:
+        if exceeded.is_set():
+            raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # `muster status &` in a script
+        signal.signal(signal.SIGINT, stop_if_exceeded)
     thread = threading.Thread(target=watch, name="memory", daemon=True)
-    thread.start()
     try:
+        thread.start()
         yield
     finally:
         ended.set()

@@ -7,7 +7,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -196,7 +196,8 @@ def _without_echo_of_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # the terminal was closed
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 def follower(console: Console, *, every_activity: bool) -> Follower:

@@ -28,6 +28,10 @@ from muster.runtime.served import ServedFunctions
 Listener = Callable[[Activity], None]
 
 
+STOP_SECONDS = 15.0
+"""How long a function may take to end after SIGTERM."""
+
+
 class FunctionDownError(Exception):
     """A function did not start; the message has its name and its first line of output."""
 
@@ -126,11 +130,15 @@ class AsProcesses:
         return first_line.split()[-1]
 
     def stop(self) -> None:
-        """Terminate all processes and wait until they have ended."""
+        """Terminate all processes and wait until they have ended; kill those that do not end."""
         for process in self._processes.values():
             process.terminate()
         for process in self._processes.values():
-            process.wait(timeout=15)
+            try:
+                process.wait(timeout=STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
             if process.stdout is not None:
                 process.stdout.close()
 

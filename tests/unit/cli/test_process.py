@@ -102,6 +102,15 @@ process.run(lambda: time.sleep(60), ["status"])
 """
 
 
+IGNORED = """
+import signal, time
+from muster.cli import process
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+process._memory = lambda: 2**40
+process.run(lambda: time.sleep(60), ["status"])
+"""
+
+
 def _program(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process of its own, for which its signals are."""
     command = [sys.executable, "-c", text, *arguments]
@@ -117,11 +126,15 @@ def test_a_recording_is_whole_when_it_needs_more_memory(tmp_path: Path) -> None:
     assert (tmp_path / "e.jsonl").exists()
 
 
-def test_a_command_that_does_not_stop_is_ended() -> None:
-    """After some signals, of which each may end what it reads."""
+@pytest.mark.parametrize("program", [STUBBORN, IGNORED])
+def test_a_command_that_does_not_stop_is_ended(program: str) -> None:
+    """After some signals, of which each may end what it reads; a shell has `muster status &` ignore them."""
     began = time.monotonic()
-    assert _program(STUBBORN).returncode == 1
-    assert time.monotonic() - began < 40
+    ran = _program(program)
+    assert ran.returncode == 1
+    assert process.MEMORY in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
+    assert time.monotonic() - began < process._STOP_SECONDS
 
 
 @pytest.mark.parametrize("limit", ["1Gi", "-1", "", "٣", "9" * 5000, "1000"])

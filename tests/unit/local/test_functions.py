@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,3 +56,23 @@ def test_a_signal_during_the_start_ends_all_processes(fails: str, monkeypatch: p
         AsProcesses(["create-workload", "patch-pods"], Settings(), lambda _: None)
     for process in started[: 1 if fails == "start" else 2]:
         assert process.calls == ["terminate", "wait", "close"]
+
+
+IGNORES_SIGTERM = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("patch_pods listens on http://0.0.0.0:8080", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_function_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of one's own may ignore SIGTERM."""
+    command = [sys.executable, "-c", IGNORES_SIGTERM]
+    monkeypatch.setattr(
+        functions, "_start", lambda *_: subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    )
+    monkeypatch.setattr(functions, "STOP_SECONDS", 0.1)
+    running = AsProcesses(["patch-pods"], Settings(), lambda _: None)
+    running.stop()
+    assert [process.poll() for process in running._processes.values()] == [-9]
