@@ -16,8 +16,8 @@ from muster.policy.plans.manifests import CLUSTER_SCOPED_EVENTS
 from muster.policy.plans.mark_runtime import (
     RuntimeInputs,
     as_carried_out,
+    never_marked,
     plan_runtime,
-    small_and_up_to_date,
     up_to_date,
 )
 from muster.policy.sources.source import sources_of_runtime
@@ -27,11 +27,11 @@ RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """TrainingRuntime and ClusterTrainingRuntime add and update, unless a small one is right already."""
+    """TrainingRuntime and ClusterTrainingRuntime add and update, unless a small one never had a policy."""
     skipped = not_for_step(event, TrainingRuntime={ADD, UPDATE}, ClusterTrainingRuntime={ADD, UPDATE})
     if skipped is not None or event.object is None:
         return skipped or event.ref
-    return small_and_up_to_date(event.object) or event.ref
+    return never_marked(event.object) or event.ref
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:

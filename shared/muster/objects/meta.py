@@ -120,8 +120,14 @@ MOST_ENTRIES = 1000
 take a second; of the lists that Muster reads, the longest in use have a few hundred."""
 
 
-def _first_entries(value: Any) -> Any:
-    return value[:MOST_ENTRIES] if isinstance(value, list | tuple) else value
+FEW_ENTRIES = 100
+"""The entries that are read of lists with a few in use: owner references, gates, managers of a group. Forged
+events may have full ones, which are read before the event has its turn."""
+
+
+def _first(most: int) -> BeforeValidator:
+    """Return a validator that keeps so many entries of a list."""
+    return BeforeValidator(lambda value: value[:most] if isinstance(value, list | tuple) else value)
 
 
 def _texts(value: Any) -> Any:
@@ -139,8 +145,10 @@ class _FirstFault(FailFast):
 
 
 _Entry = TypeVar("_Entry")
-Entries = Annotated[tuple[_Entry, ...], _FirstFault(), BeforeValidator(_first_entries)]
+Entries = Annotated[tuple[_Entry, ...], _FirstFault(), _first(MOST_ENTRIES)]
 """A list: its first entries, or the fault of the first of them that has one."""
+FewEntries = Annotated[tuple[_Entry, ...], _FirstFault(), _first(FEW_ENTRIES)]
+"""The same of a list that has a few entries in use."""
 Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
 """Labels or annotations."""
 
@@ -179,8 +187,7 @@ class ObjectMeta(View):
     deletion_timestamp: str = ""
     labels: Texts = Field(default_factory=dict)
     annotations: Texts = Field(default_factory=dict)
-    owner_references: Entries[OwnerReference] = ()
-    finalizers: Entries[str] = ()
+    owner_references: FewEntries[OwnerReference] = ()
 
     @property
     def created_at(self) -> datetime | None:
@@ -196,7 +203,7 @@ class ObjectMeta(View):
 class ManagedMeta(ObjectMeta):
     """`metadata` with its managedFields, which are not kept of most objects."""
 
-    managed_fields: Entries[ManagedFieldsEntry] = ()
+    managed_fields: FewEntries[ManagedFieldsEntry] = ()
 
     @property
     def written_by_creator_alone(self) -> bool:

@@ -7,7 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import FailFast, Field
 
-from muster.objects.meta import Entries, KubernetesObject, ObjectMeta, View, became_true_at, turned_at
+from muster.objects.meta import (
+    Entries,
+    FewEntries,
+    KubernetesObject,
+    ObjectMeta,
+    View,
+    became_true_at,
+    turned_at,
+)
 
 Conditions = Annotated[tuple[dict[str, Any], ...], FailFast()]
 """All conditions as parsed JSON, because a status write has to repeat those of other writers unchanged."""
@@ -38,7 +46,7 @@ class PodSpec(View):
     preemption_policy: str = ""
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
-    scheduling_gates: Entries[SchedulingGate] = ()
+    scheduling_gates: FewEntries[SchedulingGate] = ()
     tolerations: Entries[dict[str, Any]] = ()
     eviction_responders: Entries[dict[str, Any]] | None = None
 

@@ -10,7 +10,7 @@ import pytest
 from muster.policy import group_labels
 from muster.policy.limits import RUNTIME_JOBS
 from muster.policy.model import NoOp, Plan, Verb
-from muster.policy.plans.mark_runtime import COMPONENT, up_to_date
+from muster.policy.plans.mark_runtime import COMPONENT, never_marked, up_to_date
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
 from tests.conftest import Wording
@@ -188,7 +188,7 @@ def test_a_runtime_is_put_back_with_these_labels(
 ) -> None:
     """Labels and schedulerName of each pod template; a second look finds nothing to do."""
     assert updated(body) == expected
-    assert up_to_date(body) is None
+    assert up_to_date(body) is never_marked(body) is None
     wording(decided(body).message)
 
 
@@ -209,7 +209,7 @@ def test_nothing_is_done(body: Object | None, reason: Reason, wording: Wording) 
     decision = decided(body)
     assert isinstance(decision, NoOp)
     assert decision.reason == reason
-    assert body is None or up_to_date(body) == decision
+    assert body is None or up_to_date(body) == never_marked(body) == decision
     wording(decision.message)
 
 

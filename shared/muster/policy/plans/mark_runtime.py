@@ -7,7 +7,6 @@ replicatedJobs under their old names (seen on Trainer 2.3.0).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -66,9 +65,9 @@ _OTHER_GROUPS = {
 }
 """Reasons to leave a Job template alone, with the field that shows them, for messages."""
 
-SMALL_JOBS, SMALL_VALUES, SMALL_POLICY = 8, 600, 512
-"""The most replicatedJobs, values and characters of policies of a runtime whose event is decided without a
-look at the runtime. Those that the Trainer ships have up to three, and some 100 values."""
+SMALL_JOBS, SMALL_VALUES = 8, 600
+"""The most replicatedJobs and values of a runtime that its event decides about. Those that the Trainer ships
+have up to three, and some 100 values."""
 
 _TEMPLATE: Path = ("spec", "template")
 
@@ -173,32 +172,10 @@ def as_carried_out(plan: Plan) -> Plan:
 def up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
     """Why a runtime needs no write, by its own fields; None if it may need one.
 
-    Most runtimes have no policy and never had one.
-
     Raises:
         pydantic.ValidationError: a field has a type that no API server would have stored.
     """
-    return _up_to_date(runtime, math.inf)
-
-
-def small_and_up_to_date(runtime: Mapping[str, Any]) -> NoOp | None:
-    """Return `up_to_date`, but None without a look at a runtime that is not small, or has a long policy.
-
-    The time of `up_to_date` grows with the square of the replicatedJobs: 256 of them, in 4 KB, take 30 ms,
-    and a policy of 16 KiB as much.
-    """
-    jobs: Any = runtime
-    for name in ("spec", "template", "spec", "replicatedJobs"):
-        jobs = jobs.get(name) if isinstance(jobs, Mapping) else None
-    if (isinstance(jobs, list) and len(jobs) > SMALL_JOBS) or has_more_fields(runtime, SMALL_VALUES):
-        return None
-    return _up_to_date(runtime, SMALL_POLICY)
-
-
-def _up_to_date(runtime: Mapping[str, Any], most_policy: float) -> NoOp | None:
     view = TrainingRuntime.read(runtime)
-    if sum(len(str(source.content)) for source in sources_of_runtime(runtime)) > most_policy:
-        return None
     policy = _policy_of(runtime)
     if isinstance(policy, InvalidPolicy) or view.being_deleted:
         return None
@@ -209,6 +186,27 @@ def _up_to_date(runtime: Mapping[str, Any], most_policy: float) -> NoOp | None:
     no_op = _no_op(view.ref, policy, desired)
     unfinished = _changed(runtime, desired) is not None or _has_unused_policy(runtime, no_op)
     return None if unfinished else no_op
+
+
+def never_marked(runtime: Mapping[str, Any]) -> NoOp | None:
+    """Why a small runtime needs no write if nothing asks for labels, and never did; None of any other.
+
+    Most runtimes are such, and this takes less than a millisecond of an event, which may be forged. The time
+    of `up_to_date` grows with the policy, the owners of fields and the square of the replicatedJobs.
+
+    Raises:
+        pydantic.ValidationError: a field has a type that no API server would have stored.
+    """
+    if has_more_fields(runtime, SMALL_VALUES):
+        return None
+    view = TrainingRuntime.read(runtime)
+    jobs = view.spec.template.spec.replicated_jobs
+    if len(jobs) > SMALL_JOBS or view.being_deleted or sources_of_runtime(runtime):
+        return None
+    was_marked = any(entry.manager == COMPONENT for entry in view.metadata.managed_fields)
+    if was_marked or any(map(_by_its_scheduler, (job.template for job in jobs))):
+        return None
+    return _no_op(view.ref, None, _DesiredFields())
 
 
 def _policy_of(runtime: Mapping[str, Any]) -> EffectivePolicy | InvalidPolicy | None:
@@ -298,9 +296,7 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
             desired.kept.append(f"{name} is not labelled ({left}): its template has {_OTHER_GROUPS[left]}")
             _desired_labels(runtime, desired, ours, (index, name), {})
             continue
-        others = (policy is not None and policy.other in _BY_POLICY) or (
-            job.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME
-        )
+        others = (policy is not None and policy.other in _BY_POLICY) or _by_its_scheduler(job)
         wanted = {group_labels.GROUP: group_labels.OPTED_OUT} if others else labels.get(name, {})
         _desired_labels(runtime, desired, ours, (index, name), wanted)
         if policy is not None and policy.other == "kaiScheduler":
@@ -317,6 +313,11 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
         if value is not None and path in desired.foreign
     ]
     return desired
+
+
+def _by_its_scheduler(job: JobTemplate) -> bool:
+    """Whether the scheduler that a template names has gangs of its own."""
+    return job.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME
 
 
 def _desired_labels(
