@@ -24,7 +24,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-packages test-again check fmt manifests stage sbom images release cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
+.PHONY: help setup run test test-thorough test-packages test-again check fmt manifests stage sbom images release cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,13 +46,16 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 # kept whatever the environment says: else all workers and every process that a test starts compile the same five hundred
 # modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
-test: $(READY) ## Run the tests that need Python only (about two minutes)
-	$(PYTEST) -n 6 --dist loadscope --no-loadscope-reorder
+test: $(READY) ## Run the tests that need Python only and little time
+	$(PYTEST) -m "not real and not thorough" -n 4 --dist loadscope --no-loadscope-reorder
+
+test-thorough: $(READY) ## Run those that take seconds each: stories, faults, bounds of time and memory
+	$(PYTEST) -m "thorough and not real" -n 6 --dist loadscope --no-loadscope-reorder
 
 test-packages: $(READY) ## Test what users get: the command, the wheel, staged functions, a release (needs the package index)
 	$(PYTEST) -o cache_dir=.pytest_cache/packages -n 2 --dist loadscope tests/packages
 
-test-again: $(READY) ## Run what failed in the last `make test` once more, one by one
+test-again: $(READY) ## Run what failed in the last `make test` and `make test-thorough` once more, one by one
 	$(PYTEST) --last-failed --last-failed-no-failures none
 
 check: $(READY) ## Lint, types, layers

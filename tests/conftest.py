@@ -21,6 +21,7 @@ MESSAGES = Path(__file__).with_name("messages.yaml")
 _EXPECTED: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 _SEEN: pytest.StashKey[dict[str, list[str]]] = pytest.StashKey()
 
+_THOROUGH = ("tests/stories/", "tests/faults/")
 _WAITS = "tests/unit/runtime/http/test_servers.py"
 
 Wording = Callable[[str], None]
@@ -40,8 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SEEN] = {}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the module that mostly waits, so that others run meanwhile."""
+    """Mark whole folders, and begin with the module that mostly waits, so that others run meanwhile."""
+    for item in items:
+        if item.nodeid.startswith(_THOROUGH):
+            item.add_marker(pytest.mark.thorough)
     items.sort(key=lambda item: not item.nodeid.startswith(_WAITS))
 
 

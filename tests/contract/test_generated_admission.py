@@ -51,6 +51,7 @@ def embedded() -> Iterator[KubernetesApi]:
         yield api
 
 
+@pytest.mark.thorough
 def test_the_planner_computes_the_names_on_generated_pods(embedded: KubernetesApi) -> None:
     """The planner makes the group that a stamped pod names, whatever its labels."""
     differences, stamped = [], 0
@@ -64,6 +65,7 @@ def test_the_planner_computes_the_names_on_generated_pods(embedded: KubernetesAp
     assert COUNT / 8 < stamped < COUNT * 7 / 8, f"{stamped} of {COUNT} pods stamped: one side is hardly tried"
 
 
+@pytest.mark.thorough
 def test_the_planner_computes_the_group_labels_of_generated_jobs_of_jobsets(embedded: KubernetesApi) -> None:
     """The planner knows the group of a replicatedJob's pods before there is a Job."""
     differences, labelled = [], 0

@@ -64,6 +64,7 @@ def test_every_overlay_and_component_has_its_values() -> None:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_the_chart_installs_an_overlay(overlay: str) -> None:
     """The same objects, field by field."""

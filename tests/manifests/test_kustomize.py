@@ -245,6 +245,7 @@ def test_an_object_is_copied_once_for_all_operations(tmp_path: Path) -> None:
         assert len(load(tmp_path)[0]["spec"]["a"]) == 30_000
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "fields",
     [

@@ -193,6 +193,7 @@ def forged(draw: st.DrawFn, objects: list[Object]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", steps.step_names())
 def test_a_forged_event_writes_nothing_that_a_sweep_would_not(name: str) -> None:
     """With forged kind, name, UID, owner, spec or status a function writes only what a sweep would write."""
@@ -222,6 +223,7 @@ TRUE_EVENTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "namespace", "kind", "happened"), TRUE_EVENTS)
 def test_a_true_event_does_write(name: str, namespace: str, kind: str, happened: str) -> None:
     """A true event of the same form makes the function write, so the forged ones are not simply refused."""

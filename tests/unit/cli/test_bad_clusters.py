@@ -158,6 +158,7 @@ def _run(muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     return lambda command, path: muster(*COMMANDS[command], "--kubeconfig", path)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("content", "names"), KUBECONFIGS)
 def test_a_bad_kubeconfig_is_reported_in_the_same_line_by_all_commands(
     run: Run, tmp_path: Path, wording: Wording, content: Any, names: list[str]

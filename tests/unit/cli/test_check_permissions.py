@@ -82,6 +82,7 @@ def test_thousands_of_rules_and_bindings_take_linear_time(subjects: list[dict[st
     assert bool(found) == bool(subjects)
 
 
+@pytest.mark.thorough
 def test_a_shared_account_is_one_finding() -> None:
     """In the overlay one-service: all that its roles grant, and what several of them grant is asked once."""
     overlay = load(EVENTING / "overlays" / "one-service")

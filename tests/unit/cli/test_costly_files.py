@@ -37,6 +37,7 @@ def a_list(*items: Any) -> dict[str, Any]:
     return {"kind": "List", "apiVersion": "v1", "items": items}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "metadata",
     [

@@ -28,6 +28,7 @@ def broken(name: str) -> dict[str, Any]:
     return an_event() | {name: value.get(name, HALF), "data": DATA}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", HOW.values(), ids=HOW)
 @pytest.mark.parametrize("name", NAMES)
 def test_they_are_no_bug(muster: Muster, filed: Filed, name: str, options: list[str]) -> None:

@@ -19,6 +19,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("package", "arguments"),
     [

@@ -298,6 +298,7 @@ def test_output_that_cannot_be_written_is_one_line(stdout: str | None, message: 
     assert message in line
 
 
+@pytest.mark.thorough
 def test_a_terminal_without_unicode_gets_escapes() -> None:
     """The tick of a story ended the command with UnicodeEncodeError."""
     encoding = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
@@ -312,6 +313,7 @@ def test_a_terminal_without_unicode_gets_escapes() -> None:
     assert r"\u2714 indexed-job" in result.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "code"), [("job.yaml", 0), ("none.yaml", 2)])
 def test_a_command_works_without_standard_error(tmp_path: Path, name: str, code: int) -> None:
     """Only its progress and its errors are not shown."""

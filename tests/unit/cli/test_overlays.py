@@ -120,6 +120,7 @@ def test_a_replay_delivers_to_an_own_step() -> None:
     assert functions["label_racks"] == {"UpToDate": 3}, "the recording has no nodes, so there are no racks"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
 def test_a_replay_with_any_overlay_makes_the_groups(overlay: str) -> None:
     """Of the release that it is for, with functions of their own or as paths of one Service."""

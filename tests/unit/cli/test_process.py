@@ -45,6 +45,7 @@ def test_an_object_that_cannot_be_deleted_for_memory_prints_nothing(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("limit", ["200000000", "0"])
 def test_a_command_within_its_memory_works(tmp_path: Path, limit: str) -> None:
     """Also without any limit."""
@@ -53,6 +54,7 @@ def test_a_command_within_its_memory_works(tmp_path: Path, limit: str) -> None:
     assert _lint(path, limit).returncode == 0
 
 
+@pytest.mark.thorough
 def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path, wording: Wording) -> None:
     """It neither takes the memory of others nor prints a trace."""
     path = tmp_path / "jobs.json"

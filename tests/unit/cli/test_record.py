@@ -164,6 +164,7 @@ def test_cluster_objects_are_recorded_beside_sent_events(
     assert modes == {0o600}, "they contain objects of a cluster"
 
 
+@pytest.mark.thorough
 def test_watches_that_failed_are_counted(
     muster: Muster, tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ def with_user(kubeconfig: str, user: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [[], ["--processes"]], ids=["threads", "processes"])
 def test_functions_get_a_file_of_the_chosen_context(
     muster: Muster,
@@ -123,6 +124,7 @@ def test_no_issuer_of_a_token_is_asked(
     assert (issuer.requests, path.read_text(), written()) == ([], before, [])
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("written")
 def test_a_long_kubeconfig_takes_little_time(muster: Muster, server: str, tmp_path: Path) -> None:
     """It is read once: PyYAML's Python parser took 90 s, and again for each function."""

@@ -331,6 +331,7 @@ def test_what_is_shown_does_not_depend_on_when_items_are_left_out(
     assert found.left_out == len(everything) - most
 
 
+@pytest.mark.thorough
 def test_texts_of_a_table_are_escaped_one_by_one() -> None:
     """A table of 10,000 texts of control characters took a gigabyte, and was silent for 20 s."""
     rows = [("llama", "\x1b" * 2_000)] * 300

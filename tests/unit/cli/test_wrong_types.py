@@ -68,6 +68,7 @@ def _changed(seed: int) -> list[Object]:
     return objects
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["lint", "explain", "plan", "replay"])
 def test_any_value_is_read_or_reported(command: str, muster: Muster, filed: Filed) -> None:
     """Three objects at a time, of which one or two have a field with a value that nobody means."""

@@ -104,6 +104,7 @@ def deciding(name: str, happened: str, body: bytes) -> Callable[[], object]:
     return partial(_subject, step_named(name), parse(headers, body, LIMITS))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("content", OBJECTS.values(), ids=OBJECTS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", step_names())

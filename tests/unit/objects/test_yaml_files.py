@@ -140,6 +140,7 @@ def test_any_tag_is_read_or_refused(tag: str, before: str, text: str) -> None:
         yaml_files.load_all(f"{before}!!{tag} {text}")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("begin", "entry", "end"),
     [
@@ -281,6 +282,7 @@ DENSE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("entry", DENSE.values(), ids=DENSE)
 @pytest.mark.parametrize("most_nodes", [2, 10**9], ids=["by events", "by nodes"])
 def test_data_take_no_more_memory_than_is_counted(

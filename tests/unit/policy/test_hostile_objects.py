@@ -87,6 +87,7 @@ def subjects(name: str, objects: list[Object]) -> list[Object]:
     ]
 
 
+@pytest.mark.thorough
 @given(drawn=tenants(), enabled=st.booleans())
 @BOUNDED
 def test_any_object_is_planned_quickly(client: Direct, drawn: list[Object], enabled: bool) -> None:
@@ -153,6 +154,7 @@ LARGEST = {
 POLICIES = {"one CompositePodGroup for each PodGroup": GROUPS_OF_GROUPS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "entries"), LARGEST.items(), ids=LARGEST)
 def test_the_largest_owner_is_planned_in_the_same_bounds(name: str, entries: list[Object]) -> None:
     """By every step, before its groups exist and afterwards; its stages may wait for one another."""

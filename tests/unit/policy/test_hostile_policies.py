@@ -176,6 +176,7 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
+@pytest.mark.thorough
 @NOT_SLOW
 @given(st.one_of(st.text(), YAML_TEXT, mutated()), st.sampled_from(sorted(PolicySourceKind)))
 def test_any_text_is_a_policy_or_invalid(text: str, kind: PolicySourceKind) -> None:

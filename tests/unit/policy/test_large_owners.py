@@ -288,6 +288,7 @@ def test_the_most_blocks_of_live_jobs_are_planned_in_bounded_time() -> None:
         assert set(members_to_run(resolved.pod_sets, seen.members.jobs).values()) == {jobs}
 
 
+@pytest.mark.thorough
 def test_pods_of_thousands_of_other_groups_are_planned_in_linear_time() -> None:
     """A user may create a PodGroup for each of a Job's pods, none of which is among the Job's groups."""
     names = [f"stray-{number}" for number in range(20_000)]

@@ -246,6 +246,7 @@ def test_a_pod_of_no_group_is_missing_nowhere() -> None:
     assert _to_run(jobset, jobs, [a_pod(jobs[1], 0)])["a", ""] == 2
 
 
+@pytest.mark.thorough
 def test_a_long_list_of_indexes_takes_little_memory() -> None:
     """One of 31 MiB took 1.2 GiB: of all its parts together, and of the gaps between them."""
     done = ",".join(map(str, range(0, 400_000, 2)))

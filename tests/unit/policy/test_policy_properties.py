@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from muster.policy.model import NoOp, Plan
@@ -76,6 +77,7 @@ def kinds_of(world: Observed) -> Iterator[str]:
         yield "two classes in one group"
 
 
+@pytest.mark.thorough
 def test_the_laws_hold_of_worlds_of_every_kind() -> None:
     """Each world, the dear part of it, is drawn once for all laws; and they are not all of one kind."""
     seen: set[str] = set()

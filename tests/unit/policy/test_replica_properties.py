@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,6 +132,7 @@ def applied(bodies: list[Object], decision: Plan | NoOp) -> list[Object]:
     return list(now.values())
 
 
+@pytest.mark.thorough
 @FEW
 @given(drawn=replicas(), data=st.data())
 def test_a_tree_stays_right_while_jobs_end(drawn: Drawn, data: st.DataObject) -> None:

@@ -73,6 +73,7 @@ def answered_quickly(served: Served) -> bool:
     return status(served.exchange(EVENT)) == 200 and time.monotonic() - began < QUICKLY
 
 
+@pytest.mark.thorough
 def test_slow_bodies_take_no_worker(serve: Serve, clients: ExitStack, wording: Wording) -> None:
     """Four POSTs with too few bytes leave the workers to others, and are refused when their time is over."""
     served = serve(workers=2, body_seconds=BODY_SECONDS)
@@ -181,6 +182,7 @@ def test_blank_lines_between_chunks_are_refused(serve: Serve, lines: bytes) -> N
     assert status(serve().exchange(CHUNKED + lines)) == 400
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("beginning", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: a\r\nCe-Id: "])
 def test_idle_connections_are_closed(serve: Serve, clients: ExitStack, beginning: bytes) -> None:
     """101 connections without a complete request delay no other client and are closed in the end."""

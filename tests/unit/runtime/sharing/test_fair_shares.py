@@ -16,6 +16,7 @@ from muster.runtime.sharing.turns import MOST_NEW, TURN_SECONDS, Turns
 from tests.unit.runtime.sharing.simulated_turns import Simulation, namespaces
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("number", "seconds"),
     [*product([1, 5, 10], [0.1, 2.0]), (100, 0.05)],
@@ -54,6 +55,7 @@ def test_a_burst_of_quick_events_does_not_wait_behind_new_namespaces() -> None:
     assert max(waits) <= 2
 
 
+@pytest.mark.thorough
 def test_namespaces_that_always_come_anew_do_not_keep_out_others() -> None:
     """Forged events may each name another one: those that came before are the only ones that come first."""
     waits = Simulation((f"new-{number}" for number in count()), 0.1).run(12)

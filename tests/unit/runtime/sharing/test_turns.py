@@ -73,6 +73,7 @@ def test_a_burst_of_one_namespace_does_not_hold_up_another() -> None:
     assert seconds < 1
 
 
+@pytest.mark.thorough
 def test_bursts_of_two_namespaces_do_not_hold_up_a_third() -> None:
     """Events that remove two thousand gates each pause for it, and go on."""
     step = a_step(plan=lambda subject, _now: many_writes(subject), execute=execute.in_parallel)

@@ -26,6 +26,7 @@ def _waited(monkeypatch: pytest.MonkeyPatch) -> Waited:
     return of
 
 
+@pytest.mark.thorough
 def test_waits_lie_within_the_setting_and_all_over_it(waited: Waited) -> None:
     """Never longer than MUSTER_SWEEP_JITTER_SECONDS, and each tenth of it is as good as any other."""
     waits = [waited(str(number), sweep_jitter_seconds=5.0) for number in range(500)]

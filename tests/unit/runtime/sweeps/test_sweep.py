@@ -289,6 +289,7 @@ def test_an_object_whose_writes_never_end_keeps_no_round_open(seconds: float) ->
     assert len(rounds) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("limit", ["ALL_SLOW_SECONDS", "ALL_LARGE_SECONDS"])
 def test_namespaces_that_take_long_keep_no_round_open(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that each take a second to plan would keep the lost events of others from being seen."""
@@ -366,6 +367,7 @@ def test_an_object_beyond_the_deadline_counts_as_slow(monkeypatch: pytest.Monkey
     assert len(rounds) >= 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("event_id", ["1", "2", "3", "4"])
 def test_an_object_beyond_the_deadline_comes_again_after_other_namespaces(
     event_id: str, caplog: pytest.LogCaptureFixture

@@ -75,6 +75,7 @@ def calls_of_a_sweep(server: ApiServer, name: str) -> Counter[str]:
     return Counter({f"{call.labels['verb']} {call.labels['resource']}": int(call.value) for call in calls})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PAGES)
 def test_a_sweep_with_nothing_to_do_reads_pages(world: tuple[ApiServer, BenchmarkCluster], name: str) -> None:
     """Nothing for each owner or namespace. Where 1 % was lost, that alone is made."""

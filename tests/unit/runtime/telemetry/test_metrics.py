@@ -58,6 +58,7 @@ def test_the_format_is_prometheus_text() -> None:
     assert "process_resident_memory_bytes" in answer.text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "body", "labels"),
     [

@@ -23,6 +23,7 @@ def _lists_in_lists(levels: int) -> dict[str, Any]:
     return schema
 
 
+@pytest.mark.thorough
 def test_defaults_that_multiply_are_refused() -> None:
     """Seven levels of twelve would be 36 million objects; etcd would not store them."""
     assert len(with_defaults({}, _lists_in_lists(3))["a"][0]["a"][0]["a"]) == 12

@@ -23,6 +23,7 @@ def _variable(number: int) -> Object:
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "spec",
     [
