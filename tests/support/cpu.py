@@ -22,7 +22,7 @@ def seconds_of(call: Callable[[], object], clock: Callable[[], float] = time.thr
     """
     began = clock()
     call()
-    return (clock() - began) * _speed()
+    return (clock() - began) * speed()
 
 
 @contextmanager
@@ -30,11 +30,11 @@ def at_most(seconds: float) -> Iterator[None]:
     """Fail if the body takes more CPU seconds than these, counted like those of seconds_of."""
     began = time.thread_time()
     yield
-    took = (time.thread_time() - began) * _speed()
+    took = (time.thread_time() - began) * speed()
     assert took < seconds
 
 
-def _speed() -> float:
+def speed() -> float:
     """Return the speed of this machine, right now, as a part of that of the docs; 1 at most."""
     return min(1.0, ENTRIES_SECONDS / _floor())
 
