@@ -35,11 +35,11 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:
-    """Return the whole runtime; if it has a policy, also the names of the Events about it."""
+    """Return the whole runtime; if it has a policy and may need a write, also the names of its Events."""
     body = cluster.get(by_kind(subject.api_version, subject.kind), subject.name, subject.namespace)
     if body is None or (subject.uid and body["metadata"]["uid"] != subject.uid):
         return RuntimeInputs(subject)
-    if not sources_of_runtime(body):
+    if not sources_of_runtime(body) or up_to_date(body):
         return RuntimeInputs(subject, body)
     selector = f"involvedObject.uid={body['metadata']['uid']}"
     events = cluster.list(EVENTS, subject.namespace or CLUSTER_SCOPED_EVENTS, fields=selector)
@@ -59,7 +59,7 @@ STEP = Step(
     execute=mark,
     responsible_for=lambda cluster: sweep.objects_of(cluster, *RUNTIMES),
     lists=tuple(
-        Listing(resource, None, needless=lambda body: bool(up_to_date(body))) for resource in RUNTIMES
+        Listing(resource, None, needless=lambda body: bool(never_marked(body))) for resource in RUNTIMES
     ),
     permissions=may("get list update", *RUNTIMES) | may("list create", EVENTS),
 )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -74,7 +75,7 @@ def owned_by(body: Mapping[str, Any], manager: str, fields: Iterable[FieldPath])
     entries = (body.get("metadata") or {}).get("managedFields") or []
     of_manager = (entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager)
     owned = tuple(islice(of_manager, MANAGER_ENTRIES))
-    keys = {field: [_key_of(part) for part in field.path] for field in fields}
+    keys = {field: [_key_of(part) for part in field.path] for field in fields} if owned else {}
     return frozenset(field for field in keys if any(_has(fields_v1, keys[field]) for fields_v1 in owned))
 
 
@@ -82,12 +83,13 @@ def _has(fields_v1: Any, keys: Iterable[str]) -> bool:
     """Whether a field set has a field, by the keys that lead to it."""
     at = fields_v1
     for key in keys:
-        if not isinstance(at, Mapping) or key not in at:
+        if type(at) is not dict or key not in at:
             return False
         at = at[key]
     return True
 
 
+@lru_cache(maxsize=4096)
 def _key_of(part: Part) -> str:
     """Return the key in a field set (FieldsV1): `f:labels`, or of a list entry `k:{"name":"node"}`."""
     if isinstance(part, str):

@@ -306,7 +306,7 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
         desired.values[FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))] = policy.queue or None
         if any(entry.get("dependsOn") for entry in entries.values()):
             desired.values[FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))] = "1"
-    desired.foreign = _foreign(runtime, desired)
+    desired.foreign = _foreign(runtime, desired, ours)
     desired.kept += [
         f"{path} is {path.value_in(runtime)}, set by another field manager; the policy asks for {value}"
         for path, value in desired.values.items()
@@ -365,10 +365,11 @@ def _changed(runtime: Mapping[str, Any], desired: _DesiredFields) -> dict[str, A
     return None if changed == runtime else changed
 
 
-def _foreign(runtime: Mapping[str, Any], desired: _DesiredFields) -> set[FieldPath]:
+def _foreign(
+    runtime: Mapping[str, Any], desired: _DesiredFields, ours: Collection[FieldPath]
+) -> set[FieldPath]:
     """Return the fields with another value than the desired one, written by another manager."""
-    ours = owned_by(runtime, COMPONENT, desired.values)
-    current = {path: path.value_in(runtime) for path in desired.values.keys() - ours}
+    current = {path: path.value_in(runtime) for path in desired.values.keys() - set(ours)}
     return {path for path, value in current.items() if value not in {None, desired.values[path]}}
 
 

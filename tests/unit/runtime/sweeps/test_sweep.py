@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from time import sleep
 from typing import Any
 
 import pytest
@@ -208,7 +207,7 @@ def test_lists_that_take_longer_than_a_round_are_completed(monkeypatch: pytest.M
     monkeypatch.setattr(sweep, "ROUND_SECONDS", 0.05)
 
     def page(*_: Any, token: str = "", **__: Any) -> Page:
-        sleep(0.02)
+        time.sleep(0.02)
         return Page([], "" if len(token) == 9 else f"{token}x")
 
     cluster, step = FakeCluster(), a_step(lists=(Listing(PODS, None),), responsible_for=lambda _: pods(1))
@@ -227,7 +226,7 @@ def test_one_object_that_takes_too_long_does_not_keep_the_others_from_their_turn
     def observe(bounded: Any, subject: ObjectRef) -> ObjectRef:
         looked_at.append(subject.name)
         while subject.name == "p0" and not bounded.time_is_over:
-            sleep(0.01)
+            time.sleep(0.01)
         bounded.get(PODS, subject.name, subject.namespace)
         return subject
 
@@ -293,9 +292,8 @@ def test_an_object_whose_writes_never_end_keeps_no_round_open(seconds: float) ->
 @pytest.mark.parametrize("limit", ["ALL_SLOW_SECONDS", "ALL_LARGE_SECONDS"])
 def test_namespaces_that_take_long_keep_no_round_open(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs that each take a second to plan would keep the lost events of others from being seen."""
-    monkeypatch.setattr("muster.runtime.sweep.SLOW_SECONDS", 0.1)
-    monkeypatch.setattr("muster.runtime.sweep.LARGE_SECONDS", 0.04)
-    monkeypatch.setattr(f"muster.runtime.sweep.{limit}", 0.3)
+    for name, seconds in (("SLOW_SECONDS", 0.1), ("LARGE_SECONDS", 0.04), (limit, 0.3)):
+        monkeypatch.setattr(sweep, name, seconds)
     hostile = [ObjectRef("v1", "Pod", f"hostile-{number % 2}", f"p{number}") for number in range(100)]
     seen: list[list[ObjectRef]] = []
 
