@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
@@ -215,11 +215,12 @@ class _Round:
         Args:
             cluster: the cluster, with the deadline.
             event: chooses the first of the objects.
-            pause: called after each page.
+            pause: called after each page, and between the objects while they are found in the lists.
         """
         self.listed.cluster = cluster
         self.listed.reading = cluster.one_large_page
         self.listed.before_parsing = cluster.count_text
+        self.listed.before_page = pause
         if self._subjects is None:
             try:
                 while not self.listed.complete:
@@ -228,7 +229,7 @@ class _Round:
                     pause()
             except DeadlineExceeded:
                 return None
-            self._subjects = _Turns(self._step.responsible_for(self.listed), event.id)
+            self._subjects = _Turns(_each_after(pause, self._step.responsible_for(self.listed)), event.id)
             self._all = len(self._subjects)
         return self._subjects
 
@@ -238,6 +239,13 @@ class _Round:
         left = len(self._subjects or ())
         more = f"; {left} of {self._all} objects left to the next sweep" if left else ""
         return (counts or "no objects") + more
+
+
+def _each_after(pause: Callable[[], None], subjects: Iterable[Subject]) -> Iterator[Subject]:
+    """Yield the objects of a step, with a pause before each: finding one may take milliseconds."""
+    for subject in subjects:
+        pause()
+        yield subject
 
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:

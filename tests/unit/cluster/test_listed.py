@@ -12,6 +12,7 @@ from muster.cluster.interface import Object
 from muster.cluster.observe.list_cache import ListCache, Listing
 from muster.cluster.observe.snapshot import ReadOnlyError
 from muster.cluster.paging import Page, all_pages
+from muster.cluster.read import each
 from muster.objects.pods import Pod
 from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource, by_kind
 from muster.objects.scheduling import Workload
@@ -246,3 +247,11 @@ def test_an_object_with_an_invalid_field_ends_no_list() -> None:
         body["metadata"]["name"]
         for body in listed.list(by_kind("trainer.kubeflow.org/v1alpha1", "TrainingRuntime"))
     ] == ["bad", "good"]
+
+
+def test_pages_of_listed_objects_are_announced() -> None:
+    """A sweep pauses there: its objects are found by parsing thousands of listed ones in a row."""
+    lists, pages = listed(Paged(*jobs(40)), Listing(JOBS, Job)), list[int]()
+    lists.before_page = lambda: pages.append(1)
+    assert len(list(each(lists, JOBS))) == 40
+    assert len(pages) == 3

@@ -226,6 +226,7 @@ class ListCache(ReadOnly):
         cluster: the cluster to read; replaced by each sweep that continues the lists.
         reading: entered before a page is read, and left when no more of it is in memory than is kept.
         before_parsing: called before an object is parsed for a plan; an exception refuses the read.
+        before_page: called before each page of listed objects is parsed.
         pages: the number of pages read.
     """
 
@@ -236,6 +237,7 @@ class ListCache(ReadOnly):
         self.cluster = cluster
         self.reading: Callable[[], AbstractContextManager[None]] = nullcontext
         self.before_parsing: _BeforeParsing | None = None
+        self.before_page: Callable[[], None] = lambda: None
         self.pages = 0
         self._to_read = deque(listings)
         self._token = ""
@@ -339,6 +341,7 @@ class ListCache(ReadOnly):
         table = self._table(resource)
         if table is None:
             return super().page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
+        self.before_page()
         keys = table.choose(namespace, labels, fields)
         begin = int(token or 0)
         end = begin + _PAGE_OBJECTS
