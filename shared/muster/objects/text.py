@@ -11,7 +11,7 @@ from typing import Any
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters, line separators, marks that reverse the direction of a text, and half characters."""
 _PIECE = 64 * 1024
-"""The characters that are escaped at once: each escaped one takes about a hundred bytes until the end."""
+"""The characters, or bytes of JSON, that are read at once: each escape or string takes some bytes more."""
 _FOUR_BYTES, _TWO_BYTES = re.compile(rb"[\xf0-\xff]"), re.compile(rb"[\xc4-\xef]")
 """The first byte of a character in UTF-8 that takes four, or two, bytes in memory."""
 _CONTINUATIONS = bytes(range(0x80, 0xC0))

@@ -229,7 +229,7 @@ class _Round:
                     pause()
             except DeadlineExceeded:
                 return None
-            self._subjects = _Turns(_each_after(pause, self._step.responsible_for(self.listed)), event.id)
+            self._subjects = _Turns(_with_pauses(self._step.responsible_for(self.listed), pause), event.id)
             self._all = len(self._subjects)
         return self._subjects
 
@@ -241,8 +241,8 @@ class _Round:
         return (counts or "no objects") + more
 
 
-def _each_after(pause: Callable[[], None], subjects: Iterable[Subject]) -> Iterator[Subject]:
-    """Yield the objects of a step, with a pause before each: finding one may take milliseconds."""
+def _with_pauses(subjects: Iterable[Subject], pause: Callable[[], None]) -> Iterator[Subject]:
+    """Yield the objects of a step, and pause after finding each, which may take milliseconds."""
     for subject in subjects:
         pause()
         yield subject

@@ -204,7 +204,7 @@ def never_marked(runtime: Mapping[str, Any]) -> NoOp | None:
     if len(jobs) > SMALL_JOBS or view.being_deleted or sources_of_runtime(runtime):
         return None
     was_marked = any(entry.manager == COMPONENT for entry in view.metadata.managed_fields)
-    if was_marked or any(map(_by_its_scheduler, (job.template for job in jobs))):
+    if was_marked or any(map(_names_gang_scheduler, (job.template for job in jobs))):
         return None
     return _no_op(view.ref, None, _DesiredFields())
 
@@ -296,7 +296,7 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
             desired.kept.append(f"{name} is not labelled ({left}): its template has {_OTHER_GROUPS[left]}")
             _desired_labels(runtime, desired, ours, (index, name), {})
             continue
-        others = (policy is not None and policy.other in _BY_POLICY) or _by_its_scheduler(job)
+        others = (policy is not None and policy.other in _BY_POLICY) or _names_gang_scheduler(job)
         wanted = {group_labels.GROUP: group_labels.OPTED_OUT} if others else labels.get(name, {})
         _desired_labels(runtime, desired, ours, (index, name), wanted)
         if policy is not None and policy.other == "kaiScheduler":
@@ -315,8 +315,8 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
     return desired
 
 
-def _by_its_scheduler(job: JobTemplate) -> bool:
-    """Whether the scheduler that a template names has gangs of its own."""
+def _names_gang_scheduler(job: JobTemplate) -> bool:
+    """Whether a template names a scheduler with gangs of its own."""
     return job.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME
 
 
