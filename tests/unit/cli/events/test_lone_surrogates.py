@@ -13,8 +13,8 @@ from muster.replay.recorded_requests import read_events
 from muster.replay.recording.events import EventRecorder
 from muster.replay.replay import event_of
 from tests.unit.cli.conftest import Filed, Muster
+from tests.unit.cli.events.test_dense_events import HOW
 from tests.unit.cli.sample import a_capture, a_job, an_event
-from tests.unit.cli.test_dense_events import HOW
 
 HALF = "a\ud800"
 STRUCTURED = {"content-type": "application/cloudevents+json"}

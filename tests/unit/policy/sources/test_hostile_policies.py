@@ -46,7 +46,7 @@ from tests.support.generated_policies import NOT_SLOW
 from tests.support.planning import plan_pods, plan_workload
 from tests.support.runtimes import a_runtime
 
-PAGE = (Path(__file__).parents[3] / "docs" / "policy.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "policy.md").read_text()
 GOOD = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 
 REFUSED = [

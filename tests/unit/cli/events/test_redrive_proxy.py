@@ -11,7 +11,7 @@ from muster.operator.redrive import through_api_server
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from tests.conftest import Wording
 from tests.unit.cli.conftest import assert_names
-from tests.unit.cli.test_redrive import HOME, JOB_ADDED, KNATIVE
+from tests.unit.cli.events.test_redrive import HOME, JOB_ADDED, KNATIVE
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 

@@ -11,7 +11,7 @@ from muster.cluster.http.client import Client
 from muster.kustomize import load
 from muster.operator.check import Level, check_installation
 from muster.simulator.apiserver import ApiServer
-from tests.unit.cli.test_check import ACCOUNTS, LIMITS, POLICIES, YEARS_LATER, installed
+from tests.unit.cli.check.test_check import ACCOUNTS, LIMITS, POLICIES, YEARS_LATER, installed
 
 NOWHERE = {"matchLabels": {"no": "where"}}
 ALL_PODS = {"apiGroups": [""], "apiVersions": ["*"], "operations": ["*"], "resources": ["pods"]}

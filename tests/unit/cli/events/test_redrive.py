@@ -27,8 +27,8 @@ from muster.runtime.dead_letter import DeadLetters
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.conftest import Wording
+from tests.unit.cli.check.test_check import DEFINITIONS
 from tests.unit.cli.conftest import Muster, assert_names, noting
-from tests.unit.cli.test_check import DEFINITIONS
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, structured
 from tests.unit.runtime.fakes import NOW

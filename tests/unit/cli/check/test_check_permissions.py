@@ -19,8 +19,8 @@ from muster.operator.check.installation import _permissions, _policies_of_no_acc
 from muster.simulator.apiserver import ApiServer
 from tests.conftest import Wording
 from tests.support import cpu
+from tests.unit.cli.check.test_check import YEARS_LATER, finding_about, findings
 from tests.unit.cli.conftest import assert_names
-from tests.unit.cli.test_check import YEARS_LATER, finding_about, findings
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 

@@ -9,7 +9,7 @@ from muster.policy.reasons import Reason
 from tests.support.builders import NOW, a_gang, a_job, a_pod_group, a_workload, observed, pods_of
 from tests.support.conditions import planned_conditions
 from tests.support.planning import plan_pods
-from tests.unit.policy.test_pods import GATE, lifted
+from tests.unit.policy.plans.test_pods import GATE, lifted
 
 
 @pytest.mark.parametrize(

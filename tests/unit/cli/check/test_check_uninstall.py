@@ -13,8 +13,8 @@ from muster.operator.check import Level, check_uninstall
 from muster.simulator.apiserver import ApiServer
 from tests.conftest import Wording
 from tests.support import builders as b
+from tests.unit.cli.check.test_check import ACCOUNTS, LIMITS, POLICIES, lines
 from tests.unit.cli.conftest import Muster
-from tests.unit.cli.test_check import ACCOUNTS, LIMITS, POLICIES, lines
 
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
