@@ -25,7 +25,7 @@ def test_install_and_uninstall_as_the_documents_say(
     for document in ("install.md", "operations.md", "uninstall.md"):
         for command in commands(ROOT / "docs" / document):
             if command.piped:
-                continue  # there are no groups here: tests/e2e/test_kubernetes_136_upgrade.py types it
+                continue  # no groups here; tests/e2e/clusters/test_kubernetes_136_upgrade.py types it
             if command.program == "kubectl":
                 printed = _kubectl(knative_137, *release_files.found(command.arguments))
                 # What was installed a moment ago is what an upgrade to the same version would bring.

@@ -222,7 +222,7 @@ def test_kubectl(command: Command) -> None:
 def _served_by_the_stack() -> list[object]:
     """Commands about kinds that the embedded API server serves; Knative's and RBAC's are not among them.
 
-    Those with pipes are typed in tests/e2e/test_kubernetes_136_upgrade.py.
+    Those with pipes are typed in tests/e2e/clusters/test_kubernetes_136_upgrade.py.
     """
     lines = [command for command in commands.of("kubectl") if not (command.piped or _needs_knative(command))]
     return [pytest.param(command, id=str(command)) for command in lines]

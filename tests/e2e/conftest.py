@@ -23,7 +23,7 @@ from tests.e2e.support.muster import Muster
 from tests.e2e.support.rights import Rights
 from tests.e2e.support.seen import Seen, forget
 from tests.e2e.support.story import RealStory
-from tests.e2e.support.whole_run import STORIES
+from tests.e2e.support.whole_run import is_story
 
 COMPONENT = load(EVENTING / "components" / "suspend-after-timeout")
 """Installed by some stories beside the overlay of their stage."""
@@ -163,16 +163,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(ids: Sequence[str]) -> None:
+def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
     """Remove the record of the previous run, in xdist's controller, before any worker begins a story."""
-    if any(test.startswith("tests/e2e/test_") for test in ids):
+    if any(is_story(node.config.rootpath / test.partition("::")[0]) for test in ids):
         forget()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the stories by stage; those that change their stage come last."""
-    stories = [item for item in items if isinstance(item, pytest.Function) and item.path.parent == STORIES]
-    stages = list(dict.fromkeys(_options_of(item.module) for item in stories))
+    """Sort the stories by stage, the default one first; those that change their stage come last."""
+    stories = [item for item in items if isinstance(item, pytest.Function) and is_story(item.path)]
+    default = _options_of(ModuleType("default"))
+    stages = list(dict.fromkeys([default, *(_options_of(item.module) for item in stories)]))
     order: dict[pytest.Item, tuple[int, bool]] = {
         story: (stages.index(_options_of(story.module)), "stages" in signature(story.function).parameters)
         for story in stories
@@ -183,7 +184,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
     """Record the stories that were deselected."""
     for item in items:
-        if item.path.parent == STORIES:
+        if is_story(item.path):
             item.config.stash[_SEEN].run.left_out.add(item.nodeid)
 
 
@@ -202,7 +203,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def _has_stories(session: pytest.Session) -> bool:
-    return any(path.parent == STORIES for path in session.config.stash[_SEEN].run.collected)
+    return any(is_story(path) for path in session.config.stash[_SEEN].run.collected)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -211,7 +212,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the timeline of each story to the report of a failed test."""
     report = yield
-    if item.path.parent == STORIES and report.outcome != "passed":
+    if is_story(item.path) and report.outcome != "passed":
         item.config.stash[_SEEN].run.failed.add(item.nodeid)
     if report.when == "call" and report.failed:
         for story in item.stash.get(_STORIES, []):

@@ -1,6 +1,6 @@
 """Stories of what only real Knative does: webhooks, tokens, adapters that are replaced, parts that are away.
 
-`tests/e2e/test_knative.py` runs them, on a stage with Knative.
+`tests/e2e/installation/test_knative.py` runs them, on a stage with Knative.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tests.cluster.api import MERGE_PATCH
 from tests.cluster.knative.stack import Knative
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage, Stages
+from tests.e2e.installation.test_dead_letters import Letters
 from tests.e2e.support.muster import NAMESPACE, Muster
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
-from tests.e2e.test_dead_letters import Letters
 
 CLUSTER = EVENTING / "overlays" / "cluster"
 EVENT_POLICY = EVENTING / "components" / "event-policy"

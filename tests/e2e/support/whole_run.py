@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STORIES = Path(__file__).parents[1]
+_E2E = Path(__file__).parents[1]
+
+
+def is_story(path: Path) -> bool:
+    """Whether a file of tests has stories: it is in tests/e2e, but not in `support`."""
+    return path.is_relative_to(_E2E) and not path.is_relative_to(_E2E / "support")
 
 
 @dataclass
@@ -35,7 +40,7 @@ class WholeRun:
         Args:
             files: files of all stories; by default those of tests/e2e.
         """
-        all_files = STORIES.glob("test_*.py") if files is None else files
+        all_files = filter(is_story, _E2E.rglob("test_*.py")) if files is None else files
         absent = sorted(file.name for file in all_files if file not in self.collected)
         left_out, failed = sorted(self.left_out), sorted(self.failed)
         gaps = {"not collected": absent, "left out": left_out, "did not pass": failed}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.cluster import ClusterOptions
-from tests.e2e.test_one_namespace import (
+from tests.e2e.installation.test_one_namespace import (
     _house,
     _laws,
     test_a_role_is_all_that_a_trainjob_needs,

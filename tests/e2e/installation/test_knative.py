@@ -10,6 +10,34 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.cluster import ClusterOptions
+from tests.e2e.groups.test_sizes import (
+    test_a_job_is_scaled_to_zero_to_one_and_up_again,
+)
+from tests.e2e.installation.test_dead_letters import (
+    _letters,
+    test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again,
+    test_the_oldest_dead_letters_make_room,
+)
+from tests.e2e.installation.test_outages import (
+    test_a_sweep_repairs_changes_made_while_the_adapters_were_down,
+    without_adapters,
+)
+from tests.e2e.installation.test_readiness import test_every_function_has_all_its_permissions
+from tests.e2e.installation.test_uninstalling import test_jobs_outlive_muster
+from tests.e2e.owners.test_jobs import (
+    test_a_job_scaled_up_grows_its_gang,
+    test_an_indexed_job_runs_as_one_gang,
+)
+from tests.e2e.owners.test_jobsets import (
+    test_a_restarted_jobset_runs_again_in_its_old_group,
+    test_replicas_of_a_replicated_job_are_one_gang,
+)
+from tests.e2e.owners.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
+from tests.e2e.owners.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
+from tests.e2e.owners.test_trainjobs import (
+    test_a_torch_trainjob_runs_as_one_gang,
+)
+from tests.e2e.policies.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
 from tests.e2e.support.knative_outages import (
     authenticated,
     knative,
@@ -24,34 +52,6 @@ from tests.e2e.support.knative_outages import (
     test_with_authentication_only_musters_own_events_are_accepted,
     test_with_labelled_namespaces_others_come_and_go_unnoticed,
 )
-from tests.e2e.test_dead_letters import (
-    _letters,
-    test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again,
-    test_the_oldest_dead_letters_make_room,
-)
-from tests.e2e.test_jobs import (
-    test_a_job_scaled_up_grows_its_gang,
-    test_an_indexed_job_runs_as_one_gang,
-)
-from tests.e2e.test_jobsets import (
-    test_a_restarted_jobset_runs_again_in_its_old_group,
-    test_replicas_of_a_replicated_job_are_one_gang,
-)
-from tests.e2e.test_outages import (
-    test_a_sweep_repairs_changes_made_while_the_adapters_were_down,
-    without_adapters,
-)
-from tests.e2e.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
-from tests.e2e.test_readiness import test_every_function_has_all_its_permissions
-from tests.e2e.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
-from tests.e2e.test_sizes import (
-    test_a_job_is_scaled_to_zero_to_one_and_up_again,
-)
-from tests.e2e.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
-from tests.e2e.test_trainjobs import (
-    test_a_torch_trainjob_runs_as_one_gang,
-)
-from tests.e2e.test_uninstalling import test_jobs_outlive_muster
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OPTIONS = ClusterOptions(knative=True)

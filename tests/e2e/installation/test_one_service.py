@@ -16,21 +16,21 @@ from muster.events.dead_letters import SELECTOR
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage
-from tests.e2e.support.dead_letters import nonsense
-from tests.e2e.support.muster import NAMESPACE, OVERLAYS, Muster
-from tests.e2e.support.owners import a_job
-from tests.e2e.support.story import RealStory
-from tests.e2e.test_jobs import (
+from tests.e2e.installation.test_readiness import test_every_function_has_all_its_permissions
+from tests.e2e.owners.test_jobs import (
     test_a_job_scaled_up_grows_its_gang,
     test_a_replacement_after_others_finished_is_placed,
     test_an_indexed_job_runs_as_one_gang,
 )
-from tests.e2e.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
-from tests.e2e.test_readiness import test_every_function_has_all_its_permissions
-from tests.e2e.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
-from tests.e2e.test_runtimes import test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs
-from tests.e2e.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
-from tests.e2e.test_trainjobs import test_a_torch_trainjob_runs_as_one_gang
+from tests.e2e.owners.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
+from tests.e2e.owners.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
+from tests.e2e.owners.test_trainjobs import test_a_torch_trainjob_runs_as_one_gang
+from tests.e2e.policies.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
+from tests.e2e.policies.test_runtimes import test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs
+from tests.e2e.support.dead_letters import nonsense
+from tests.e2e.support.muster import NAMESPACE, OVERLAYS, Muster
+from tests.e2e.support.owners import a_job
+from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OPTIONS = ClusterOptions(knative=True)
