@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -177,6 +178,21 @@ class TestSelectors:
         others = lists.list(WORKLOADS, "team-a", labels="app.kubernetes.io/managed-by!=muster")
         assert names(others) == ["mine"]
         assert lists.list(WORKLOADS, "team-b", labels="app.kubernetes.io/managed-by!=muster") == []
+
+    @pytest.mark.parametrize("selector", ["app.kubernetes.io/managed-by=muster", "muster.dev/group"])
+    def test_no_object_is_parsed_to_find_those_of_a_kind(
+        self, selector: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Groups with megabytes of conditions would be parsed in a row, while no event is handled."""
+        labels = {"app.kubernetes.io/managed-by": "muster", "muster.dev/group": "trainer"}
+        with_them = [a_job(named(f"with-{number}"), labelled(labels)) for number in range(40)]
+        without = [a_job(named(f"without-{number}")) for number in range(40)]
+        lists, parsed = listed(Paged(*with_them, *without), Listing(JOBS, None)), list[bytes]()
+        loads = json.loads
+        monkeypatch.setattr(json, "loads", lambda text: (parsed.append(text), loads(text))[1])
+        page = lists.page(JOBS, labels=selector)
+        assert (len(parsed), page.token) == (16, "16")
+        assert names(each(lists, JOBS, labels=selector)) == [f"with-{number}" for number in range(40)]
 
     def test_events_of_an_object(self) -> None:
         """By its UID."""

@@ -19,11 +19,14 @@ from muster.cluster.observe.snapshot import ReadOnly, selected
 from muster.cluster.paging import Page
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import EVENTS, Resource, SchedulingApi
-from muster.policy.group_labels import GROUP, JOB_NAME, JOBSET_NAME, MANAGED_BY
+from muster.policy.group_labels import GROUP, JOB_NAME, JOBSET_NAME, MANAGED_BY, MUSTER
 from muster.policy.limits import Limits
 
 _INDEXED = (JOBSET_NAME, JOB_NAME)
 """Labels that select the Jobs and pods of an owner."""
+
+_OF_A_KIND = (GROUP, f"{MANAGED_BY}={MUSTER}")
+"""Label selectors of reads that go through all objects of a kind."""
 
 _SELECTED = (*_INDEXED, GROUP, MANAGED_BY)
 """Labels in the selectors of all reads."""
@@ -160,7 +163,7 @@ class _Table:
     def __init__(self) -> None:
         self._objects = _Compressed()
         self._index: defaultdict[_Key, dict[_Key, None]] = defaultdict(dict)
-        """Keys of objects by ("", namespace) and by (label, value)."""
+        """Keys of objects by ("", namespace), by (label, value), and by (selector of _OF_A_KIND, "")."""
         self._selected: dict[tuple[str, str, str], list[_Key]] = {}
 
     def add(self, body: Object, kept: bytes) -> None:
@@ -171,6 +174,9 @@ class _Table:
         for label in _INDEXED:
             if label in labels:
                 self._index[label, labels[label]][key] = None
+        for selector in _OF_A_KIND:
+            if selected(body, selector):
+                self._index[selector, ""][key] = None
         if body["kind"] == EVENTS.kind:
             self._index[_INVOLVED, body["involvedObject"].get("uid", "")][key] = None
         self._objects.add(key, kept)
@@ -206,10 +212,14 @@ class _Table:
         query = (namespace, labels, fields)
         if query not in self._selected:
             among = self._index.get(("", namespace), {}) if namespace else self._objects
-            self._selected[query] = [
-                key for key in among if not (labels or fields) or selected(self._objects[key], labels, fields)
-            ]
+            self._selected[query] = list(filter(self._matching(labels, fields), among))
         return self._selected[query]
+
+    def _matching(self, labels: str, fields: str) -> Callable[[_Key], bool]:
+        """Return whether the object of a key matches the selectors, which parses it for rare ones."""
+        if labels in _OF_A_KIND and not fields:
+            return self._index.get((labels, ""), {}).__contains__
+        return lambda key: not (labels or fields) or selected(self._objects[key], labels, fields)
 
 
 class ListCache(ReadOnly):
