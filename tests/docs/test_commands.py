@@ -191,7 +191,7 @@ def test_func(command: Command) -> None:
 
 @pytest.mark.parametrize("command", _cases("helm"))
 def test_helm(command: Command) -> None:
-    """Its chart is that of a release, in Muster's namespace; tests/contract/test_release.py types it."""
+    """Its chart is that of a release, in its namespace; tests/contract/commands/test_release.py types it."""
     assert command.after("--namespace") == ["muster-system"]
     charts = [word for word in command.words if word.endswith(".tgz")]
     assert charts == {"install": [f"muster-{project_version()}.tgz"], "upgrade": [f"muster-{NEXT}.tgz"]}.get(

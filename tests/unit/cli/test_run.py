@@ -24,8 +24,8 @@ from muster.runtime.config import Settings
 from muster.simulator.broker import CloudEvent, Report
 from tests.conftest import Wording
 from tests.unit.cli.conftest import Muster
+from tests.unit.cluster.http.test_kubeconfig import id_token, oidc
 from tests.unit.cluster.scripted import ScriptedResponse, serving
-from tests.unit.cluster.test_kubeconfig import id_token, oidc
 
 EVENT = CloudEvent({"id": "1", "type": "dev.knative.apiserver.resource.add", "subject": "/apis/v1/pods/p"})
 

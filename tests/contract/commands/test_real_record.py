@@ -12,7 +12,7 @@ from muster.kustomize import load, of_kind
 from muster.replay.recorded_requests import read_events
 from muster.testing.cases import envelope
 from tests.cluster.cluster import RealCluster
-from tests.contract.test_real_source import VERBS, _listener, _live
+from tests.contract.commands.test_real_source import VERBS, _listener, _live
 from tests.support.processes import running, url_in
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

@@ -14,10 +14,10 @@ from tests.cluster import manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
-from tests.contract.admission_variants import JOB, JOBS, LABEL, PODS, job, pod
+from tests.contract.admission.admission_variants import JOB, JOBS, LABEL, PODS, job, pod
 from tests.support.births import stamp_between
 
-ADMISSION = Path(__file__).parents[2] / "eventing/admission"
+ADMISSION = Path(__file__).parents[3] / "eventing/admission"
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 DRY_RUN = {"dryRun": "All"}
 

@@ -189,7 +189,12 @@ class TestSelectors:
         without = [a_job(named(f"without-{number}")) for number in range(40)]
         lists, parsed = listed(Paged(*with_them, *without), Listing(JOBS, None)), list[bytes]()
         loads = json.loads
-        monkeypatch.setattr(json, "loads", lambda text: (parsed.append(text), loads(text))[1])
+
+        def counted(text: bytes) -> Any:
+            parsed.append(text)
+            return loads(text)
+
+        monkeypatch.setattr(json, "loads", counted)
         page = lists.page(JOBS, labels=selector)
         assert (len(parsed), page.token) == (16, "16")
         assert names(each(lists, JOBS, labels=selector)) == [f"with-{number}" for number in range(40)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.admission_variants import Object, job
+from tests.contract.admission.admission_variants import Object, job
 
 GANG: Object = {"schedulingPolicy": {"gang": {}}}
 BASIC: Object = {"schedulingPolicy": {"basic": {}}}

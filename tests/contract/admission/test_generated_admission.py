@@ -19,10 +19,10 @@ from tests.cluster import manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
-from tests.contract import generated
+from tests.contract.admission import generated
 from tests.support.births import label_between, metadata_of_pods, stamp_between
 
-ADMISSION = Path(__file__).parents[2] / "eventing/admission"
+ADMISSION = Path(__file__).parents[3] / "eventing/admission"
 OPTED_IN, OTHER = "opted-in", "other"
 PODS = f"/api/v1/namespaces/{OTHER}/pods"
 JOBS = f"/apis/batch/v1/namespaces/{OPTED_IN}/jobs"

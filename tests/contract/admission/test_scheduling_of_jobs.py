@@ -15,10 +15,10 @@ from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.cluster.processes import until
-from tests.contract.admission_variants import job
-from tests.contract.scheduling_variants import GANG, JOBS, LABELLED
+from tests.contract.admission.admission_variants import job
+from tests.contract.admission.scheduling_variants import GANG, JOBS, LABELLED
 
-ADMISSION = Path(__file__).parents[2] / "eventing/admission"
+ADMISSION = Path(__file__).parents[3] / "eventing/admission"
 NATIVE_JOBS = ADMISSION.parent / "overlays/native-jobs/native-jobs.yaml"
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 HOME = "scheduling-of-jobs"
