@@ -170,10 +170,15 @@ def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the stories by stage, the default one first; those that change their stage come last."""
+    """Sort the stories by stage; those that change their stage come last.
+
+    The default stage is the first. The others come in the order of their modules' names, whatever the folder,
+    so that those with Knative do not stand at the same time.
+    """
     stories = [item for item in items if isinstance(item, pytest.Function) and is_story(item.path)]
     default = _options_of(ModuleType("default"))
-    stages = list(dict.fromkeys([default, *(_options_of(item.module) for item in stories)]))
+    by_name = sorted(stories, key=lambda story: story.path.name)
+    stages = list(dict.fromkeys([default, *(_options_of(story.module) for story in by_name)]))
     order: dict[pytest.Item, tuple[int, bool]] = {
         story: (stages.index(_options_of(story.module)), "stages" in signature(story.function).parameters)
         for story in stories
