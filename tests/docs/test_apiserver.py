@@ -64,6 +64,7 @@ def test_every_command_is_run_here() -> None:
     assert suites == ("python", "-m", "tests.suites", *SUITES)
 
 
+@pytest.mark.thorough
 def test_kubectl_shows_node_and_ip(started: Started) -> None:
     """The table that `kubectl get pods -o wide` prints."""
     answer = started.api.request("GET", "/api/v1/namespaces/team-a/pods", accept=TABLE)
@@ -78,6 +79,7 @@ def test_loaded_policies_are_in_effect(started: Started) -> None:
     assert job["spec"]["template"]["metadata"]["labels"]["muster.dev/group"] == "main"
 
 
+@pytest.mark.thorough
 def test_the_error_of_the_page(tmp_path: Path) -> None:
     """A manifest that is refused ends the command with this line."""
     (line,) = re.findall(r"^muster: jobs\.yaml.*$", PAGE.read_text(), re.MULTILINE)
@@ -103,6 +105,7 @@ def _subresources() -> set[str]:
     return set().union(*CONTAINER_SUBRESOURCES.values())
 
 
+@pytest.mark.thorough
 def test_the_rates_are_of_these_versions() -> None:
     """The table has a row for each suite, with the version that `tests.suites` runs."""
     text = PAGE.read_text()

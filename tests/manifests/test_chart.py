@@ -173,6 +173,7 @@ def test_helm_refuses_values_that_mean_nothing(setting: str, named: str, chart_f
     assert named in error
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("overlay", overlays(EVENTING))
 def test_a_manifest_has_the_objects_of_its_overlay(overlay: str) -> None:
     """With the image by its digest, and texts that a person can read."""

@@ -190,6 +190,7 @@ def test_a_kustomization_that_is_a_link_to_another_place_is_not_read(tmp_path: P
         load(tmp_path)
 
 
+@pytest.mark.thorough
 def test_documents_of_long_files_are_not_kept(tmp_path: Path) -> None:
     """Only those of files as short as in eventing/, which tests load again and again."""
     entries = [f"{number}.yaml" for number in range(10)]
@@ -207,6 +208,7 @@ def test_documents_of_long_files_are_not_kept(tmp_path: Path) -> None:
     assert kept < 500_000
 
 
+@pytest.mark.thorough
 def test_operations_that_double_a_field_are_refused(tmp_path: Path) -> None:
     """Twenty-six of them, in a file of one kilobyte, would make gigabytes of a hundred bytes."""
     doubled = ",".join(f"{{op: copy, from: /spec, path: /spec/a{number}}}" for number in range(26))
@@ -236,6 +238,7 @@ TEST = "{op: test, path: /kind, value: Job}"
 COPY = "{op: copy, from: /spec, path: /copy}"
 
 
+@pytest.mark.thorough
 def test_an_object_is_copied_once_for_all_operations(tmp_path: Path) -> None:
     """Two thousand operations on an object of 90 KB."""
     spec = "{a: [" + "[]," * 30_000 + "]}"

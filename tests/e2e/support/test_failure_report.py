@@ -96,6 +96,7 @@ TIMELINE = [
 ]
 
 
+@pytest.mark.thorough
 def test_the_report_of_a_failed_story_has_its_timeline(
     pytester: pytest.Pytester, api_server: ApiServer, tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_the_order_on_the_way_to_one_moment_is_no_difference(take: Take) -> None
     assert difference(STORY, take, again) == ""
 
 
+@pytest.mark.thorough
 def test_every_event_counts(take: Take) -> None:
     """A missing event of any kind and verb is reported with its kind and line."""
     last = {(event["kind"], verb(event)): number for number, event in enumerate(take.resource)}

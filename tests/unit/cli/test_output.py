@@ -251,6 +251,7 @@ def test_a_file_that_is_read_is_shown(
     assert steps[0] == f"reading {file}"
 
 
+@pytest.mark.thorough
 def test_the_seconds_of_a_long_step_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep of large policies takes minutes in one step."""
     monkeypatch.setattr(output, "_LONG_STEP_SECONDS", 1)
@@ -279,6 +280,7 @@ def test_each_object_of_a_sweep_is_shown(
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("stdout", "message"),
     [
@@ -322,6 +324,7 @@ def test_a_command_works_without_standard_error(tmp_path: Path, name: str, code:
     assert subprocess.run(["/bin/sh", "-c", f"{command} 2>&-"], check=False).returncode == code
 
 
+@pytest.mark.thorough
 def test_a_reader_that_has_gone_ends_a_command(tmp_path: Path) -> None:
     """With the status of SIGPIPE, as of other programs, though click has one of its own."""
     jobs = [

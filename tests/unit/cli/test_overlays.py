@@ -108,6 +108,7 @@ def test_a_link_to_itself_is_reported(tmp_path: Path) -> None:
     assert (result.exit_code, result.output.count("\n")) == (2, 1)
 
 
+@pytest.mark.thorough
 def test_a_replay_delivers_to_an_own_step() -> None:
     """Beside Muster's own functions, by its own trigger."""
     events, objects = RECORDINGS / "1-torch.resource.jsonl.gz", RECORDINGS / "1-torch.objects.yaml.gz"

@@ -119,6 +119,7 @@ def _program(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
 
 
+@pytest.mark.thorough
 def test_a_recording_is_whole_when_it_needs_more_memory(tmp_path: Path) -> None:
     """The command stops while it records, as after Ctrl-C, and exits with 1."""
     ran = _program(RECORDING, "record", str(tmp_path / "e.jsonl"), "--listen", "127.0.0.1:0")
@@ -128,6 +129,7 @@ def test_a_recording_is_whole_when_it_needs_more_memory(tmp_path: Path) -> None:
     assert (tmp_path / "e.jsonl").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("program", [STUBBORN, IGNORED])
 def test_a_command_that_does_not_stop_is_ended(program: str) -> None:
     """After some signals, of which each may end what it reads; a shell has `muster status &` ignore them."""

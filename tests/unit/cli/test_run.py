@@ -109,6 +109,7 @@ def test_functions_get_a_file_of_the_chosen_context(
     assert signal.getsignal(signal.SIGHUP) is signal.default_int_handler, "a closed terminal leaves no file"
 
 
+@pytest.mark.thorough
 def test_no_issuer_of_a_token_is_asked(
     muster: Muster, server: str, tmp_path: Path, written: Callable[[], list[Path]]
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_plugin_that_fails_later_is_one_line(
     assert (result.exit_code, "exec plugin 'sh'" in line, written()) == (2, True, [])
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("written")
 def test_sources_of_too_many_kinds_are_not_watched(muster: Muster, server: str, tmp_path: Path) -> None:
     """Each has a thread, as in `muster record`."""

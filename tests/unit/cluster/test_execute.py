@@ -278,6 +278,7 @@ class MeetingWrites(WriteRecorder):
         return super().write(action, manager)
 
 
+@pytest.mark.thorough
 def test_each_carries_out_four_actions_at_the_same_time() -> None:
     """A gang waits for its last gate, and each removal for the API server."""
     assert DEFAULT_LIMITS.gates_at_once == 4

@@ -55,6 +55,7 @@ def test_brackets_in_strings_are_no_lists() -> None:
     assert receive(HEADERS, json.dumps(data).encode()).data == data
 
 
+@pytest.mark.thorough
 def test_the_managed_fields_of_an_object_are_read() -> None:
     """They have the most objects for their bytes."""
     data: dict[str, Any] = {"fieldsV1": {f"f:{number:x}": {} for number in range(50_000)}}

@@ -229,6 +229,7 @@ def test_groups_of_groups_are_refused(
     assert [cluster.run("patch_pods", pod, PODS).reason for pod in pods] == ["GatesLifted"] * 2
 
 
+@pytest.mark.thorough
 def test_groups_of_groups_whose_kind_is_switched_off_later_are_reported(
     world: Callable[..., GatedCluster],
 ) -> None:

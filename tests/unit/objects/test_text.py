@@ -36,6 +36,7 @@ def test_no_more_than_the_limit_is_looked_at() -> None:
         assert printable("\x1b" * 10_000_000, 10) == r"\x1b\x1b\x"
 
 
+@pytest.mark.thorough
 def test_a_long_text_takes_little_more_memory_than_what_is_shown() -> None:
     """Each escaped character is a text of its own for a moment: 60 MB of them took 4.7 GiB."""
     tracemalloc.start()
@@ -92,6 +93,7 @@ def values_of(value: object) -> int:
     return 1
 
 
+@pytest.mark.thorough
 @given(JSON, st.booleans(), st.sampled_from([None, 1]))
 def test_values_are_counted_outside_of_strings(value: object, ascii_only: bool, indent: int | None) -> None:
     """Whatever the strings have: brackets, commas, quotes and backslashes."""

@@ -201,6 +201,7 @@ def test_patterns_of_numbers_never_see_a_long_text(text: str) -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.thorough
 def test_no_line_is_searched_again_from_each_character() -> None:
     """A file of lines of 99 dashes took 13 s, in which the line of a command on a terminal stood still."""
     text = ("-" * 99 + "x") * 100_000
@@ -258,6 +259,7 @@ def _loaded(text: str) -> object:
         return type(error), getattr(error, "problem", str(error))
 
 
+@pytest.mark.thorough
 def test_a_value_of_a_long_text_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand Jobs of JobSets have four million keys and values."""
     monkeypatch.setattr(yaml_files, "MOST_NODES", 1_000)

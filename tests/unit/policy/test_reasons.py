@@ -48,6 +48,7 @@ def test_reasons_are_valid_in_a_condition(reason: Reason) -> None:
     assert reason.name.replace("_", "").lower() == reason.lower()
 
 
+@pytest.mark.thorough
 def test_a_reason_is_spelled_in_the_list_alone() -> None:
     """Whatever stands in logs, metrics, answers and conditions is on it: the documents' table is whole."""
     spelled = {
@@ -59,6 +60,7 @@ def test_a_reason_is_spelled_in_the_list_alone() -> None:
     assert spelled == SPELLED_BY_OTHERS
 
 
+@pytest.mark.thorough
 def test_no_step_of_muster_has_a_reason_of_its_own() -> None:
     """The reason of a plan may be any word, for steps of other teams; Muster's are all on the list."""
     literals = [

@@ -122,6 +122,7 @@ def written(pods: list[Object], path: Path) -> tuple[int, int]:
     return peak, path.stat().st_size
 
 
+@pytest.mark.thorough
 def test_objects_become_yaml_one_by_one(tmp_path: Path) -> None:
     """Their YAML takes up to two hundred times the memory of their JSON while it is made."""
     pods = [a_pod(f"pod-{number}", **{"muster.dev/group": "a"}) for number in range(4)]
@@ -131,6 +132,7 @@ def test_objects_become_yaml_one_by_one(tmp_path: Path) -> None:
     assert peak - first < 15 * size
 
 
+@pytest.mark.thorough
 def test_one_page_of_objects_is_kept_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Parsed, they take ten times the memory of their YAML and more."""
     monkeypatch.setattr("muster.cluster.http.client.PAGE", 1)

@@ -161,6 +161,7 @@ def test_behind_the_broker_of_eventing(client: Client, answer: Answer | NoAnswer
     assert all(letter.event == job_added for letter in letters_left)
 
 
+@pytest.mark.thorough
 def test_letters_that_wait_keep_no_parsed_data() -> None:
     """160 of 64 KiB that wait for the API server had 300 MiB: a parsed body has many times its size."""
     marker, kept_values = "muster-marker", []

@@ -23,6 +23,7 @@ def loaded(statement: str) -> set[str]:
     return {module for module in output.stdout.split() if module.split(".")[0] == "kubernetes"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "statement",
     [
@@ -41,6 +42,7 @@ def test_nothing_is_loaded(statement: str) -> None:
     assert loaded(statement) == set()
 
 
+@pytest.mark.thorough
 def test_client_loads_no_api_classes() -> None:
     """The client itself loads the package's configuration and pool, no API class and no model."""
     modules = loaded(

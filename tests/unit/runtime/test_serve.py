@@ -61,6 +61,7 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
+@pytest.mark.thorough
 def test_life_of_a_process(process: subprocess.Popen[str], wording: Wording) -> None:
     """It says where it listens, answers and logs each event, and ends cleanly on a signal."""
     first = line(process)
@@ -96,6 +97,7 @@ def test_life_of_a_process(process: subprocess.Popen[str], wording: Wording) -> 
     assert process.wait(10) == 0
 
 
+@pytest.mark.thorough
 def test_start_without_a_cluster_fails_with_a_message(wording: Wording) -> None:
     """A process that does not know its cluster ends at once and says what to set."""
     ours = {"KUBECONFIG", "MUSTER_API_SERVER", "KUBERNETES_SERVICE_HOST"}
@@ -113,6 +115,7 @@ def test_start_without_a_cluster_fails_with_a_message(wording: Wording) -> None:
     wording(ended.stderr.strip())
 
 
+@pytest.mark.thorough
 def test_start_with_a_bad_kubeconfig_fails_with_a_message(tmp_path: Path) -> None:
     """One line, no trace, and no control character."""
     file = tmp_path / "con\x1bfig"

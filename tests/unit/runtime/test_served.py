@@ -162,6 +162,7 @@ def test_connected_functions_share_workers_and_have_their_own_names() -> None:
     assert agents == ["muster-patch-pods", "muster-emit-conditions"]
 
 
+@pytest.mark.thorough
 def test_a_process_of_functions_opens_many_files_and_collects_little_garbage() -> None:
     """A container often begins with 1,024 files, and a process with all functions has more connections."""
     before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

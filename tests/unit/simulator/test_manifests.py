@@ -149,6 +149,7 @@ def test_all_files_share_one_limit_of_memory(
         load(server, [tmp_path])
 
 
+@pytest.mark.thorough
 def test_a_manifest_takes_no_nodes(
     server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +183,7 @@ def test_links_out_of_a_folder_are_refused(server: ApiServer, tmp_path: Path) ->
         load(server, [folder])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "field", ['x: "' + "x" * 3_200_000 + '"', f"x: [{'1,' * 100_001}]"], ids=["bytes", "values"]
 )

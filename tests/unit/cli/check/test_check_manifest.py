@@ -31,6 +31,7 @@ def _kubeconfig(tmp_path: Path) -> Iterator[str]:
         yield str(path)
 
 
+@pytest.mark.thorough
 def test_a_manifest_is_checked_as_its_overlay(
     muster: Muster, filed: Filed, kubeconfig: str, manifest: str
 ) -> None:

@@ -45,6 +45,7 @@ def stored() -> Iterator[tuple[ApiServer, Callable[[str, dict[str, str]], object
         yield server, lambda name, event: client.create(CONFIGMAPS, a_letter(name, event), manager="test")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "large",
     [

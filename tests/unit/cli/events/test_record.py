@@ -195,6 +195,7 @@ def test_the_count_takes_one_line_of_a_terminal(
     assert shown == ("0 events, last: Job add team/" + r"\x1b" * 100)[:79]
 
 
+@pytest.mark.thorough
 def test_objects_that_were_left_out_are_counted(
     muster: Muster, tmp_path: Path, server: str, wording: Wording
 ) -> None:
@@ -238,6 +239,7 @@ class _Signals:
             event.set()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("when", "moments"),
     [

@@ -24,6 +24,7 @@ def a_source(**changed: Any) -> str:
     return yaml.safe_dump({**SOURCE, "spec": {**SOURCE["spec"], **changed}})  # type: ignore[dict-item]  # a mapping
 
 
+@pytest.mark.thorough
 def test_sources_of_too_many_kinds_are_not_watched(
     muster: Muster, server: str, tmp_path: Path, filed: Any
 ) -> None:
@@ -38,6 +39,7 @@ def test_sources_of_too_many_kinds_are_not_watched(
     assert "more than 500 kinds and namespaces" in result.stderr
 
 
+@pytest.mark.thorough
 def test_a_kind_that_is_named_twice_is_watched_once(
     muster: Muster, server: str, tmp_path: Path, filed: Any
 ) -> None:

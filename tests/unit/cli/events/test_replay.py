@@ -83,6 +83,7 @@ def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed, name: st
     assert output["functions"]["create_workload"] == {"WorkloadCreated": 1}
 
 
+@pytest.mark.thorough
 def test_without_its_events_a_stream_makes_nothing_and_a_sweep_everything(
     muster: Muster, filed: Filed
 ) -> None:
@@ -147,6 +148,7 @@ def test_a_group_whose_owner_lacks_a_field_is_reported(
         wording(result.stderr)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("option", ["--twice", "--reverse"])
 def test_twice_and_in_reverse_make_the_same_groups(muster: Muster, filed: Filed, option: str) -> None:
     """The printed Workloads and PodGroups do not differ."""
@@ -176,6 +178,7 @@ def test_the_default_moment_is_the_first_with_a_pod(muster: Muster, filed: Filed
     assert ended(muster(*arguments, "--moment", "nothing yet"))["podGroups"] == []
 
 
+@pytest.mark.thorough
 def test_groups_of_the_recording_are_kept_unless_dropped(muster: Muster, filed: Filed) -> None:
     """`--drop-groups` makes the functions do again what was done when the recording was made."""
     left = {
@@ -270,6 +273,7 @@ def test_an_event_that_is_not_there_cannot_be_left_out(
     wording(line)
 
 
+@pytest.mark.thorough
 def test_the_moment_that_has_the_job_of_the_events_is_taken(
     muster: Muster, filed: Filed, wording: Wording
 ) -> None:

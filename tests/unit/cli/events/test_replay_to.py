@@ -97,6 +97,7 @@ def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _Ref
     assert [event["id"] for event in function.came] == ["1", "2", "3", "4"]
 
 
+@pytest.mark.thorough
 def test_shuffled_and_doubled_is_the_same_each_time(
     muster: Muster, filed: Filed, function: _RefusingFunction
 ) -> None:
@@ -130,6 +131,7 @@ def test_it_keeps_within_the_count(
     wording(without_duration(summary))
 
 
+@pytest.mark.thorough
 def test_it_keeps_within_the_time(
     muster: Muster, filed: Filed, function: _RefusingFunction, wording: Wording
 ) -> None:

@@ -319,6 +319,7 @@ def test_a_file_that_cannot_be_explained_says_why(
     wording(without_folder(result.output.strip(), tmp_path))
 
 
+@pytest.mark.thorough
 def test_the_work_for_a_file_grows_with_its_jobs(tmp_path: Path) -> None:
     """A job costs the same among 10 and among 200: objects are found by kind, and copied for no job."""
 

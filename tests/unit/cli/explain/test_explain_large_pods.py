@@ -66,6 +66,7 @@ def explained(muster: Muster, monkeypatch: pytest.MonkeyPatch, pod: Any, count: 
     return muster("explain", "job/llama")
 
 
+@pytest.mark.thorough
 def test_containers_are_kept_of_one_page(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables take 200 times the memory of their JSON; 60 pods of 1.3 MB took 1.2 GiB."""
     variables = [{"name": f"A{number}"} for number in range(MANY)]
@@ -112,6 +113,7 @@ def test_each_list_is_read_once_for_all_steps(muster: Muster, monkeypatch: pytes
     assert steps[-1] == "reading"  # cleared before the explanation is printed
 
 
+@pytest.mark.thorough
 def test_lists_are_forgotten_for_those_that_need_their_memory() -> None:
     """What is kept of all takes no more than one list may."""
     pod = a_large_pod(tolerations=[{"operator": "Exists"}] * MANY)

@@ -257,6 +257,7 @@ def test_the_time_in_a_plan_is_never_the_clocks(
     assert {condition["lastTransitionTime"] for condition in conditions} == {time}
 
 
+@pytest.mark.thorough
 def test_planning_asks_no_server() -> None:
     """Neither the Kubernetes client nor a web server is so much as imported."""
     loaded = subprocess.run(

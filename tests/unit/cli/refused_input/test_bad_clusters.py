@@ -306,6 +306,7 @@ class TestKubeconfigVariable:
         assert_names(line, "'nowhere'")
         assert muster("explain", "job/llama", "--context", "here").exit_code == 0
 
+    @pytest.mark.thorough
     def test_the_files_share_a_limit_of_data(
         self, muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -59,6 +59,7 @@ def test_objects_with_more_text_than_requests_are_refused(
     assert_names(result.stdout if "lint" in arguments else result.stderr, "job.yaml", "3145728")
 
 
+@pytest.mark.thorough
 def test_templates_are_linted_one_after_the_other() -> None:
     """The path of each of 1.6 million was kept: of a file of 26 MB more than a gigabyte."""
     job = b.a_job(b.with_spec(**{"k" * 60: [{"metadata": {}}] * 50_000}))
@@ -176,6 +177,7 @@ def test_the_jobsets_of_trainjobs_count_as_data() -> None:
     assert 0 < len(assumed.faults) < 5
 
 
+@pytest.mark.thorough
 def test_objects_are_copied_once() -> None:
     """`copy.deepcopy` notes each list that it has copied: 1.2 GiB for a file of 8 packed KB of lists."""
     job = b.a_job(b.with_spec(x=[[]] * 100_000))

@@ -120,6 +120,7 @@ def test_a_field_of_an_owner_of_a_wrong_type_is_named(
     assert_names(result.stderr, f"JobSet team/sweep: {'status' if 'status' in changed else 'metadata.uid'}")
 
 
+@pytest.mark.thorough
 def test_any_value_is_loaded_or_reported(tmp_path: Path) -> None:
     """Into `muster apiserver`."""
     file = tmp_path / "a.yaml"

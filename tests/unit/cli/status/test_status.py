@@ -288,6 +288,7 @@ def kubeconfig(tmp_path: Path) -> Any:
         yield str(tmp_path / "kubeconfig"), server.load
 
 
+@pytest.mark.thorough
 def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None:
     """The tables and the data of a cluster; that nothing waits is said too."""
     path, load = kubeconfig

@@ -199,6 +199,7 @@ def test_namespaces_share_what_is_shown_of_many_items(
     wording(result.stderr.strip())
 
 
+@pytest.mark.thorough
 def test_messages_that_name_many_groups_take_little_memory() -> None:
     """10,000 Jobs whose messages name 512 groups each took 2.4 GiB: each name of each Job was kept."""
     names = [f"{number:03x}" for number in range(400)]
@@ -258,6 +259,7 @@ def test_texts_are_cut_after_they_are_escaped() -> None:
     assert len(line) < 4200
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("output", ["json", "yaml"])
 def test_data_of_many_items_are_printed_one_by_one(output: str, capfd: pytest.CaptureFixture[str]) -> None:
     """The text of 10,000 items, each of which tenants filled, took 3.1 GiB."""
@@ -288,6 +290,7 @@ class _ManyGroups(Snapshot):
         return Page([body], str(number + 1) if number + 1 < self.count else "")
 
 
+@pytest.mark.thorough
 def test_no_more_items_are_kept_than_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of 430,000 fallback PodGroups took 1.0 GiB: all were kept until the end."""
     monkeypatch.setattr(status, "MOST_ITEMS", 20)

@@ -323,6 +323,7 @@ class TestNoAnswer:
         wording(caught.value.message)
 
 
+@pytest.mark.thorough
 def test_calls_that_come_at_once_use_their_connections_again() -> None:
     """More of them than the kubernetes package keeps on a machine of some CPUs."""
     at_once = CONNECTIONS

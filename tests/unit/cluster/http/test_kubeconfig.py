@@ -138,6 +138,7 @@ def test_a_file_may_have_a_colon_in_its_name(tmp_path: Path) -> None:
     assert authorization([tmp_path / "a:b"], {"token": "a"}) == "Bearer a"
 
 
+@pytest.mark.thorough
 def test_thousands_of_entries_in_two_files_take_little_time(tmp_path: Path) -> None:
     """The package searched its list for each entry of the second file: 90 s for 25,000 in each."""
     files = [write(tmp_path / name, {"token": "a"}) for name in "ab"]

@@ -60,6 +60,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(before=VALUES, after=VALUES, slice_bytes=st.integers(1, 50))
 def test_values_beside_one_that_is_nested_too_deeply_are_kept(
     before: Any, after: Any, slice_bytes: int

@@ -102,6 +102,7 @@ def test_an_emoji_makes_pages_smaller() -> None:
     assert max(parsed) <= 2 * 256 * KIB / 4
 
 
+@pytest.mark.thorough
 def test_an_object_larger_than_a_page_is_a_page(server: ApiServer) -> None:
     """Else the list would never end."""
     client = NotingClient.for_server(server.url, page_bytes=KIB)
@@ -186,6 +187,7 @@ def test_a_job_that_is_too_large_to_keep_is_read_again() -> None:
         Job.read(cache.get(JOBS, "llama", "team-a") or {})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", STEPS)
 def test_a_sweep_that_can_keep_nothing_repairs_everything(name: str) -> None:
     """It runs live on every object."""

@@ -135,6 +135,7 @@ class TestWatch:
         with serving(ScriptedResponse(chunks=(line + b"\n",))) as server, pytest.raises(errors.Unavailable):
             next(Client.for_server(server.url).watch(PODS))
 
+    @pytest.mark.thorough
     def test_a_line_of_too_many_values_is_not_parsed(self) -> None:
         """In eight watches at once they would take gigabytes."""
         line = b'{"type": "ADDED", "object": {"spec": [' + b"1," * answer_json.MOST_VALUES + b"1]}}\n"

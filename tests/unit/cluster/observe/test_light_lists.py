@@ -55,6 +55,7 @@ def _cluster() -> Iterator[DeadlineClient]:
         yield DeadlineClient(Versioned(Client.for_server(server.url)), 60)
 
 
+@pytest.mark.thorough
 def test_lists_contain_the_fields_that_steps_read(cluster: DeadlineClient) -> None:
     """Gates, groups, labels and status, and no containers; a GET has the whole object."""
     body = cluster.list(PODS, "team-a")[0]
@@ -83,6 +84,7 @@ def test_the_beginning_of_the_texts_of_an_event_is_kept(cluster: DeadlineClient)
     assert len(cluster.get(EVENTS, "long", "team-a")["message"]) == LARGE  # type: ignore[index]  # it exists
 
 
+@pytest.mark.thorough
 def test_the_memory_of_a_list_is_that_of_a_page(cluster: DeadlineClient) -> None:
     """40 MiB of pods are read in pages of 4 MiB, of which nearly nothing is kept."""
     tracemalloc.start()

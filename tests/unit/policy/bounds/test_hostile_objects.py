@@ -100,6 +100,7 @@ def test_any_object_is_planned_quickly(client: Direct, drawn: list[Object], enab
             assert is_quick(name, cluster, body), (name, body["kind"])
 
 
+@pytest.mark.thorough
 @given(drawn=tenants(), enabled=st.booleans())
 @settings(BOUNDED, max_examples=5)
 def test_any_object_is_planned_in_little_memory(client: Direct, drawn: list[Object], enabled: bool) -> None:

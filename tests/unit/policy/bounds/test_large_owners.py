@@ -83,6 +83,7 @@ def _groups(seen: Observed, _resolved: ResolvedOwner) -> Plan:
     return made
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "ask",
     [
@@ -111,6 +112,7 @@ def test_a_job_of_many_completions_is_planned_in_bounded_time(mode: str) -> None
         assert wanted_min_counts(resolved, seen.members) == {"llama-main-33333333": 3}
 
 
+@pytest.mark.thorough
 def test_a_chain_of_composites_is_planned_in_bounded_time() -> None:
     """A user may create one of any length, with PodGroups below all of them; the scheduler places none."""
     links = [f"link-{number}" for number in range(12_000)]

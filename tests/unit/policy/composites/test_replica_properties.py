@@ -58,6 +58,7 @@ def counts_are_those_of(bodies: list[Object], pods: Mapping[str, int]) -> None:
         assert count(body) == max(1, members(body["metadata"]["name"])), body["metadata"]["name"]
 
 
+@pytest.mark.thorough
 def test_every_tree_is_complete() -> None:
     """Names are unique, parents come first, every pod's group is there, and counts add up."""
     seen_shapes: Counter[tuple[bool, bool]] = Counter()
@@ -88,6 +89,7 @@ def test_every_tree_is_complete() -> None:
     assert len(seen_shapes) == 4, seen_shapes
 
 
+@pytest.mark.thorough
 @FEW
 @given(replicas())
 def test_the_pods_below_a_group_are_of_its_job_and_block(drawn: Drawn) -> None:

@@ -147,6 +147,7 @@ def test_the_field_of_a_runtime_has_the_limits_of_a_text() -> None:
         schema.check({"workload": deep})
 
 
+@pytest.mark.thorough
 def test_a_duplicate_key_is_searched_in_linear_time() -> None:
     """50,000 keys took 48 s in quadratic time."""
     text = "".join(f"key-{number}: 1\n" for number in range(50_000))
@@ -189,6 +190,7 @@ def test_any_text_is_a_policy_or_invalid(text: str, kind: PolicySourceKind) -> N
         assert message.isprintable()
 
 
+@pytest.mark.thorough
 @NOT_SLOW
 @given(st.one_of(st.text(), YAML_TEXT, mutated()))
 def test_any_text_lets_pods_run_or_holds_them(text: str) -> None:

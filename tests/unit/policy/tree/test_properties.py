@@ -6,6 +6,7 @@ import copy
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -112,6 +113,7 @@ def _all_groups(owner: Object, children: list[Object]) -> list[Object]:
     return _stored(second, "PodGroup") if isinstance(second, Plan) else []
 
 
+@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_every_stamped_pod_has_its_pod_group(drawn: tuple[Object, list[Object]]) -> None:
@@ -137,6 +139,7 @@ def _most_at_once(children: list[Object]) -> Counter[str]:
     return most
 
 
+@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_no_gang_asks_for_more_pods_than_there_are(drawn: tuple[Object, list[Object]]) -> None:
@@ -148,6 +151,7 @@ def test_no_gang_asks_for_more_pods_than_there_are(drawn: tuple[Object, list[Obj
         assert gang is None or gang["minCount"] <= max(1, most[body["metadata"]["name"]])
 
 
+@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_planning_is_pure(drawn: tuple[Object, list[Object]]) -> None:
@@ -161,6 +165,7 @@ def test_planning_is_pure(drawn: tuple[Object, list[Object]]) -> None:
         assert seen == before
 
 
+@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_a_second_run_plans_nothing(drawn: tuple[Object, list[Object]]) -> None:

@@ -139,6 +139,7 @@ def test_connections_that_wait_are_closed_beside_requests_in_work(start: Start) 
     assert [connection.recv(1) for connection in idle[:3]] == [b""] * 3
 
 
+@pytest.mark.thorough
 def test_a_request_beyond_those_that_may_wait_is_refused_at_once(start: Start, wording: Wording) -> None:
     """It comes again: 503 with Retry-After, counted like other answers, before any thread is free."""
     busy = start()
@@ -156,6 +157,7 @@ def test_a_request_beyond_those_that_may_wait_is_refused_at_once(start: Start, w
     assert 'reason="TooManyWaiting",type="unreadable"} 1.0' in metrics
 
 
+@pytest.mark.thorough
 def test_liveness_needs_no_thread(start: Start) -> None:
     """Else a busy function is restarted, and loses what it has in work."""
     busy = start()
@@ -176,6 +178,7 @@ def test_the_body_of_a_refused_request_is_freed(start: Start) -> None:
     assert wait_until(lambda: busy.served.bodies.taken == kept, 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", [behind_func], indirect=True)
 def test_clients_that_have_gone_leave_their_places(start: Start) -> None:
     """Else those that close connections would have others refused until the threads are free."""
@@ -189,6 +192,7 @@ def test_clients_that_have_gone_leave_their_places(start: Start) -> None:
     assert [status(answer(connection)) for connection in others] == [202] * THREADS
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("start", [behind_waitress], indirect=True)
 def test_where_too_many_refusals_wait_the_connection_is_closed(
     start: Start, monkeypatch: pytest.MonkeyPatch

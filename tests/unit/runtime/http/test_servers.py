@@ -88,6 +88,7 @@ def test_slow_bodies_take_no_worker(serve: Serve, clients: ExitStack, wording: W
     wording(received.partition(b"\r\n\r\n")[2].decode())
 
 
+@pytest.mark.thorough
 def test_a_body_of_single_bytes_is_slow_too(serve: Serve, clients: ExitStack) -> None:
     """The time is that of the whole body, not of each part of it."""
     served = serve(body_seconds=0.5)
@@ -160,6 +161,7 @@ def test_blanks_take_linear_time(serve: Serve, request_: bytes) -> None:
     assert cpu.seconds_of(refused, time.process_time) < 0.25
 
 
+@pytest.mark.thorough
 def test_blank_lines_take_little_time_and_keep_no_connection_open(serve: Serve, clients: ExitStack) -> None:
     """Waitress makes a parser for each, and takes the connection for one that has just come."""
     served = serve(body_seconds=1.0)
@@ -367,6 +369,7 @@ def test_a_client_that_ends_its_sending_is_answered_and_leaves(serve: Serve, cli
     assert wait_until(lambda: not served.open_connections(), 2)
 
 
+@pytest.mark.thorough
 def test_a_probe_with_a_large_body_ends(serve: Serve, clients: ExitStack) -> None:
     """It is answered without its body, and its connection is closed."""
     served = serve(body_seconds=0.5)

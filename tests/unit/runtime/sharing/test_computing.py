@@ -66,21 +66,25 @@ def waited_for_a_blocked(loop: EventLoop, seconds: float, *, in_work: bool = Tru
     return asyncio.run(serve())
 
 
+@pytest.mark.thorough
 def test_other_threads_wait_for_a_late_loop() -> None:
     """It may have requests to read and probes to answer."""
     assert 0.1 < waited_for_a_blocked(EventLoop(), 0.4) < 0.45
 
 
+@pytest.mark.thorough
 def test_a_wait_for_the_loop_ends() -> None:
     """A loop that is late for longer is not late because of them."""
     assert waited_for_a_blocked(EventLoop(), 1.0) < LONGEST_WAIT_SECONDS + 0.2
 
 
+@pytest.mark.thorough
 def test_nobody_waits_for_a_loop_without_requests() -> None:
     """It is due only while there are any, so that an idle process does nothing."""
     assert waited_for_a_blocked(EventLoop(), 0.4, in_work=False) < 0.05
 
 
+@pytest.mark.thorough
 def test_nobody_waits_for_a_loop_that_has_ended() -> None:
     """It is blocked until all events have ended."""
     loop = EventLoop()

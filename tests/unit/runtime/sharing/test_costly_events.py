@@ -248,6 +248,7 @@ class LargeGangs(Simulation):
         self._look()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("begin", "rate", "every", "events", "longest"),
     [(0, 12, 5, 11, 2), (0, 100, 5, 11, 2), (30, 40, 2, 29, 5)],

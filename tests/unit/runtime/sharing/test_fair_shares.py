@@ -48,6 +48,7 @@ class Bursts(Simulation):
         self._look()
 
 
+@pytest.mark.thorough
 def test_a_burst_of_quick_events_does_not_wait_behind_new_namespaces() -> None:
     """A trigger sends a hundred events at once; they used seconds of work, and forged ones nothing yet."""
     waits = Bursts((f"new-{number}" for number in count()), 0.055).run(12)

@@ -58,6 +58,7 @@ def statuses(answers: list[Future[HttpAnswer]]) -> set[tuple[int, str]]:
     return {(answer.status, json.loads(answer.body)["reason"] if answer.body else "") for answer in done}
 
 
+@pytest.mark.thorough
 def test_a_burst_of_one_namespace_does_not_hold_up_another() -> None:
     """Sixty events of 512 writes each arrive first; the other namespace is answered within a second."""
     step = a_step(plan=lambda subject, _now: groups_of(subject), execute=execute.in_order)

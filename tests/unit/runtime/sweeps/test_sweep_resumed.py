@@ -30,6 +30,7 @@ def _server() -> Iterator[tuple[ApiServer, BenchmarkCluster]]:
         yield server, made
 
 
+@pytest.mark.thorough
 @pytest.mark.xdist_group("sweep-resumed")
 @pytest.mark.parametrize("name", STEPS)
 def test_one_object_a_sweep_until_all_are_repaired(

@@ -118,6 +118,7 @@ def test_object_that_is_gone_is_a_404(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(client, "muster_api_calls_total")[("get", "pods", "404")] == 1
 
 
+@pytest.mark.thorough
 def test_sweeps_count_their_objects_and_leave_their_time() -> None:
     """An alert needs to know when the last one was, and what sweeps found to repair."""
     client = a_client(step=a_step(plan=lambda _inputs, _now: NoOp(Reason.UP_TO_DATE)))
@@ -154,6 +155,7 @@ def test_functions_of_one_process_count_apart() -> None:
     assert read(other, "muster_events_total") == {}
 
 
+@pytest.mark.thorough
 def test_policy_events_and_cluster_do_not_import_metrics() -> None:
     """Neither policy, nor events, nor the cluster room load prometheus_client."""
     imports = "import muster.policy.plans.patch_pods, muster.events.predicates, muster.cluster.execute"

@@ -149,6 +149,7 @@ def test_without_the_extra_there_are_no_traces(
     wording(message)
 
 
+@pytest.mark.thorough
 def test_opentelemetry_is_loaded_only_when_asked_for() -> None:
     """It would be a fifth of a cold start."""
     statement = (

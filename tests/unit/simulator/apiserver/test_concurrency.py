@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from tests.cluster.api import STRATEGIC_PATCH, ApiResponse, KubernetesApi
 from tests.contract.bodies import config_map, core, gated
 
@@ -28,6 +30,7 @@ def _label(api: KubernetesApi, pod: str, label: str) -> Callable[[], ApiResponse
     return lambda: api.request("PATCH", core(NS, "pods", pod), body, STRATEGIC_PATCH)
 
 
+@pytest.mark.thorough
 def test_gates_are_lifted_by_many_at_once(api: KubernetesApi) -> None:
     """Six removers and four labellers on the same pods: no error, no gate left, every label there."""
     for name in PODS:

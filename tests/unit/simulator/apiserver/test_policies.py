@@ -232,6 +232,7 @@ def test_defaults_are_filled_in_after_a_policy(api: KubernetesApi) -> None:
     assert spec["initContainers"][0]["imagePullPolicy"] == "Always"
 
 
+@pytest.mark.thorough
 def test_policies_are_evaluated_in_many_threads_at_once(api: KubernetesApi) -> None:
     """Each pod gets what was computed for it."""
     _install(api, _labelling("object.metadata.name.substring(2)"))

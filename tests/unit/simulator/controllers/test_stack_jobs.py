@@ -27,6 +27,7 @@ from tests.unit.simulator.controllers.stack import (
 )
 
 
+@pytest.mark.thorough
 def test_group_waits_for_its_pod_group_and_is_then_bound_together(server: ApiServer, client: Client) -> None:
     """Pods of a group that does not exist stay unbound silently; the PodGroup's creation binds them."""
     make_job(client, 3, group="gang")
@@ -43,6 +44,7 @@ def test_group_waits_for_its_pod_group_and_is_then_bound_together(server: ApiSer
         assert has(client, POD_GROUPS, "gang", "PodGroupInitiallyScheduled")
 
 
+@pytest.mark.thorough
 def test_gang_without_room_is_bound_when_a_node_comes(server: ApiServer, client: Client) -> None:
     """Four pods for three nodes: nothing is bound and the group says why, until a fourth node is there."""
     make_pod_group(client, 4)
@@ -55,6 +57,7 @@ def test_gang_without_room_is_bound_when_a_node_comes(server: ApiServer, client:
         assert has(client, POD_GROUPS, "gang", "PodGroupInitiallyScheduled")
 
 
+@pytest.mark.thorough
 def test_two_gangs_that_each_need_the_cluster_take_turns(server: ApiServer, client: Client) -> None:
     """Of two gangs that each fill all nodes one is bound whole, then the other; never both in part."""
     bound: list[str] = []
@@ -135,6 +138,7 @@ def test_compacted_history_is_listed_again(server: ApiServer, client: Client) ->
         until(lambda: len(pods_of(client, "Running")) == 3)
 
 
+@pytest.mark.thorough
 def test_api_behind_a_gate_is_not_needed(server: ApiServer, client: Client) -> None:
     """Without the PodGroup API the pods of a Job run ungrouped."""
     server.gates = Gates(generic_workload=False, composite_pod_group=False)
