@@ -49,7 +49,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 test: $(READY) ## Run the tests that need Python only and little time
 	$(PYTEST) -m "not real and not thorough" -n 4 --dist loadscope --no-loadscope-reorder
 
-test-thorough: $(READY) ## Run those that take seconds each: stories, faults, bounds of time and memory
+test-thorough: $(READY) ## Run those that take longer: stories, faults, bounds of time and memory
 	$(PYTEST) -m "thorough and not real" -n 6 --dist loadscope --no-loadscope-reorder
 
 test-packages: $(READY) ## Test what users get: the command, the wheel, staged functions, a release (needs the package index)
