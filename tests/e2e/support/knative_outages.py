@@ -181,7 +181,7 @@ def test_a_filter_that_was_away_leaves_dead_letters_of_every_trigger(
     assert redriven.exit_code == 0, redriven.output
     story.wait("two pods run", lambda now: now.running() == 2)
     assert stage.muster.idle()
-    assert letters.names() == set()
+    assert letters.names() == set(), redriven.output
 
 
 @contextlib.contextmanager
