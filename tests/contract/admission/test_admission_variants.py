@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.files import EVENTING
 from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
@@ -17,7 +17,7 @@ from tests.cluster.processes import until
 from tests.contract.admission.admission_variants import JOB, JOBS, LABEL, PODS, job, pod
 from tests.support.births import stamp_between
 
-ADMISSION = Path(__file__).parents[3] / "eventing/admission"
+ADMISSION = EVENTING / "admission"
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 DRY_RUN = {"dryRun": "All"}
 

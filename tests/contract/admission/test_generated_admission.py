@@ -7,12 +7,12 @@ stays.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from muster.files import EVENTING
 from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
@@ -22,7 +22,7 @@ from tests.cluster.processes import until
 from tests.contract.admission import generated
 from tests.support.births import label_between, metadata_of_pods, stamp_between
 
-ADMISSION = Path(__file__).parents[3] / "eventing/admission"
+ADMISSION = EVENTING / "admission"
 OPTED_IN, OTHER = "opted-in", "other"
 PODS = f"/api/v1/namespaces/{OTHER}/pods"
 JOBS = f"/apis/batch/v1/namespaces/{OPTED_IN}/jobs"

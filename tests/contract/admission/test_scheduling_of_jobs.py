@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from muster.files import EVENTING
 from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer, Gates
 from tests.cluster import cluster, manifests
@@ -18,8 +18,8 @@ from tests.cluster.processes import until
 from tests.contract.admission.admission_variants import job
 from tests.contract.admission.scheduling_variants import GANG, JOBS, LABELLED
 
-ADMISSION = Path(__file__).parents[3] / "eventing/admission"
-NATIVE_JOBS = ADMISSION.parent / "overlays/native-jobs/native-jobs.yaml"
+ADMISSION = EVENTING / "admission"
+NATIVE_JOBS = EVENTING / "overlays/native-jobs/native-jobs.yaml"
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 HOME = "scheduling-of-jobs"
 NOT_OPTED_IN = "default"

@@ -19,6 +19,8 @@ import pytest
 from muster.objects.text import printable
 from tests.conftest import Wording
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[3]
 COMMAND = [sys.executable, "-m", "muster.runtime.serve", "functions/create_workload/function/step.py"]
 HEADERS = {
@@ -61,7 +63,6 @@ def line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline()
 
 
-@pytest.mark.thorough
 def test_life_of_a_process(process: subprocess.Popen[str], wording: Wording) -> None:
     """It says where it listens, answers and logs each event, and ends cleanly on a signal."""
     first = line(process)
@@ -97,7 +98,6 @@ def test_life_of_a_process(process: subprocess.Popen[str], wording: Wording) -> 
     assert process.wait(10) == 0
 
 
-@pytest.mark.thorough
 def test_start_without_a_cluster_fails_with_a_message(wording: Wording) -> None:
     """A process that does not know its cluster ends at once and says what to set."""
     ours = {"KUBECONFIG", "MUSTER_API_SERVER", "KUBERNETES_SERVICE_HOST"}
@@ -115,7 +115,6 @@ def test_start_without_a_cluster_fails_with_a_message(wording: Wording) -> None:
     wording(ended.stderr.strip())
 
 
-@pytest.mark.thorough
 def test_start_with_a_bad_kubeconfig_fails_with_a_message(tmp_path: Path) -> None:
     """One line, no trace, and no control character."""
     file = tmp_path / "con\x1bfig"

@@ -216,7 +216,7 @@ class _Table:
         return self._selected[query]
 
     def _matching(self, labels: str, fields: str) -> Callable[[_Key], bool]:
-        """Return whether the object of a key matches the selectors, which parses it for rare ones."""
+        """Return whether an object matches, as a function of its key; without _OF_A_KIND it is parsed."""
         if labels in _OF_A_KIND and not fields:
             return self._index.get((labels, ""), {}).__contains__
         return lambda key: not (labels or fields) or selected(self._objects[key], labels, fields)

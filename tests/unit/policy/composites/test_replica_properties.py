@@ -20,6 +20,8 @@ from tests.support.generated_replicas import replicas
 from tests.support.planning import plan_resize, resolve
 from tests.support.replicas import created, jobs_of, of_kind, seen, with_groups
 
+pytestmark = pytest.mark.thorough
+
 Drawn = tuple[Object, dict[str, Any]]
 FEW = settings(NOT_SLOW, max_examples=30)
 
@@ -58,7 +60,6 @@ def counts_are_those_of(bodies: list[Object], pods: Mapping[str, int]) -> None:
         assert count(body) == max(1, members(body["metadata"]["name"])), body["metadata"]["name"]
 
 
-@pytest.mark.thorough
 def test_every_tree_is_complete() -> None:
     """Names are unique, parents come first, every pod's group is there, and counts add up."""
     seen_shapes: Counter[tuple[bool, bool]] = Counter()
@@ -89,7 +90,6 @@ def test_every_tree_is_complete() -> None:
     assert len(seen_shapes) == 4, seen_shapes
 
 
-@pytest.mark.thorough
 @FEW
 @given(replicas())
 def test_the_pods_below_a_group_are_of_its_job_and_block(drawn: Drawn) -> None:
@@ -134,7 +134,6 @@ def applied(bodies: list[Object], decision: Plan | NoOp) -> list[Object]:
     return list(now.values())
 
 
-@pytest.mark.thorough
 @FEW
 @given(drawn=replicas(), data=st.data())
 def test_a_tree_stays_right_while_jobs_end(drawn: Drawn, data: st.DataObject) -> None:

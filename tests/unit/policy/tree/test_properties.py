@@ -29,6 +29,8 @@ from tests.support.builders import (
 )
 from tests.support.planning import plan_conditions, plan_pod_groups, plan_resize, plan_workload
 
+pytestmark = pytest.mark.thorough
+
 FEW = settings(max_examples=60, deadline=None)
 NAMES = ("a", "b", "node")
 
@@ -113,7 +115,6 @@ def _all_groups(owner: Object, children: list[Object]) -> list[Object]:
     return _stored(second, "PodGroup") if isinstance(second, Plan) else []
 
 
-@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_every_stamped_pod_has_its_pod_group(drawn: tuple[Object, list[Object]]) -> None:
@@ -139,7 +140,6 @@ def _most_at_once(children: list[Object]) -> Counter[str]:
     return most
 
 
-@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_no_gang_asks_for_more_pods_than_there_are(drawn: tuple[Object, list[Object]]) -> None:
@@ -151,7 +151,6 @@ def test_no_gang_asks_for_more_pods_than_there_are(drawn: tuple[Object, list[Obj
         assert gang is None or gang["minCount"] <= max(1, most[body["metadata"]["name"]])
 
 
-@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_planning_is_pure(drawn: tuple[Object, list[Object]]) -> None:
@@ -165,7 +164,6 @@ def test_planning_is_pure(drawn: tuple[Object, list[Object]]) -> None:
         assert seen == before
 
 
-@pytest.mark.thorough
 @FEW
 @given(OWNERS)
 def test_a_second_run_plans_nothing(drawn: tuple[Object, list[Object]]) -> None:

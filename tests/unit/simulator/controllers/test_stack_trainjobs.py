@@ -22,8 +22,9 @@ from tests.unit.simulator.controllers.stack import (
     until,
 )
 
+pytestmark = pytest.mark.thorough
 
-@pytest.mark.thorough
+
 @pytest.mark.parametrize(
     ("runtime", "jobs"),
     [
@@ -46,7 +47,6 @@ def test_trainjob_of_a_shipped_runtime_completes(
     assert sorted(job["metadata"]["name"] for job in client.list(JOBS, NAMESPACE)) == jobs
 
 
-@pytest.mark.thorough
 def test_mpi_trainjob_ends_with_its_launcher(server: ApiServer, client: Client) -> None:
     """The launcher starts when the nodes are ready and completes the TrainJob; the nodes are cleared away."""
     metadata = {"annotations": {"pod-complete.stage.kwok.x-k8s.io/delay": "50ms"}}
@@ -62,7 +62,6 @@ def test_mpi_trainjob_ends_with_its_launcher(server: ApiServer, client: Client) 
         until(lambda: [pod["spec"]["hostname"] for pod in pods_of(client)] == ["llama-launcher-0-0"])
 
 
-@pytest.mark.thorough
 def test_dependent_job_starts_after_those_it_depends_on(server: ApiServer, client: Client) -> None:
     """When the trainer's Job is asked for, both initializers are complete already."""
     complete: list[str] = []
@@ -82,7 +81,6 @@ def test_dependent_job_starts_after_those_it_depends_on(server: ApiServer, clien
     assert sorted(complete) == ["llama-dataset-initializer-0", "llama-model-initializer-0"]
 
 
-@pytest.mark.thorough
 def test_deleted_jobset_is_rebuilt_from_the_snapshot(server: ApiServer, client: Client) -> None:
     """A TrainJob that lost its runtime and its JobSet gets the same JobSet again, with a new UID."""
     make_trainjob(client, "torch-distributed", 2)
@@ -103,7 +101,6 @@ def _other_than(old: Object | None, found: Object | None) -> Object | None:
     return found if old and found and found["metadata"]["uid"] != old["metadata"]["uid"] else None
 
 
-@pytest.mark.thorough
 def test_suspended_and_resumed_trainjob_gets_new_pods(server: ApiServer, client: Client) -> None:
     """Suspending takes the pods and keeps JobSet and Job; resuming makes new pods."""
     make_trainjob(client, "torch-distributed", 2)
@@ -123,7 +120,6 @@ def test_suspended_and_resumed_trainjob_gets_new_pods(server: ApiServer, client:
     assert not {pod["metadata"]["uid"] for pod in first} & {pod["metadata"]["uid"] for pod in second}
 
 
-@pytest.mark.thorough
 def test_jobset_restarts_after_a_failure(server: ApiServer, client: Client) -> None:
     """A failed Job restarts the whole JobSet: same names, new Jobs and pods of attempt 1."""
     container = {"name": "main", "image": "example"}
