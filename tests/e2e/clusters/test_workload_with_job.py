@@ -7,13 +7,12 @@ import pytest
 from muster.replay.summary import group_of
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import DEFAULT_GATES, Release
-from tests.e2e.support.bystanders import groupers, job_controller_is_asked, made_twice, scattered
+from tests.e2e.support.bystanders import assert_the_job_controller_makes_all_gangs
 from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 OPTIONS = ClusterOptions(release=Release("1.37", gates=(*DEFAULT_GATES["1.37"], "WorkloadWithJob")))
-JOBS = 100
 
 
 def test_no_job_is_grouped_by_both(story: RealStory) -> None:
@@ -22,18 +21,7 @@ def test_no_job_is_grouped_by_both(story: RealStory) -> None:
     Without that policy the two race: of a hundred Jobs 12 got a PodGroup from each of them, 78 a Workload of
     Muster's that the Job controller took for its own, 10 a basic group.
     """
-    assert job_controller_is_asked(story)
-    story.add_nodes(4, cpu=64)
-    for number in range(JOBS):
-        story.create(a_job(f"job-{number}", pods=2))
-    story.wait("all pods run", lambda now: now.running() == 2 * JOBS, 300)
-    story.recording.quiet(3)
-    makers = groupers(story)
-    assert len(makers) == JOBS
-    assert {job: creators for job, creators in makers.items() if creators != {"upstream"}} == {}
-    assert {group["spec"]["schedulingPolicy"]["gang"]["minCount"] for group in story.groups().values()} == {2}
-    assert made_twice(story) == {}
-    assert scattered(story) == {}
+    assert_the_job_controller_makes_all_gangs(story)
 
 
 def test_a_trainjob_is_grouped_by_muster(story: RealStory) -> None:

@@ -9,6 +9,7 @@ from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
 
 OURS = ("app.kubernetes.io/managed-by", "muster")
+JOBS = 100
 
 
 def job_controller_is_asked(story: RealStory) -> bool:
@@ -59,6 +60,22 @@ def scattered(story: RealStory) -> dict[str, set[str]]:
     return {
         job: groups for job, groups in groups_of_jobs.items() if len(groups) > 1 or not groups <= existing
     }
+
+
+def assert_the_job_controller_makes_all_gangs(story: RealStory) -> None:
+    """Create a hundred Jobs at once, and assert that each is one gang of the Job controller's, made once."""
+    assert job_controller_is_asked(story)
+    story.add_nodes(4, cpu=64)
+    for number in range(JOBS):
+        story.create(a_job(f"job-{number}", pods=2))
+    story.wait("all pods run", lambda now: now.running() == 2 * JOBS, 300)
+    story.recording.quiet(3)
+    makers = groupers(story)
+    assert len(makers) == JOBS
+    assert {job: creators for job, creators in makers.items() if creators != {"upstream"}} == {}
+    assert {group["spec"]["schedulingPolicy"]["gang"]["minCount"] for group in story.groups().values()} == {2}
+    assert made_twice(story) == {}
+    assert scattered(story) == {}
 
 
 def _creator(labels: dict[str, str]) -> str:
