@@ -105,17 +105,8 @@ record: $(READY) ## Record contract answers and event streams anew, show what ch
 	$(BIN)/python -m tests.replays.record
 	@$(MAKE) --no-print-directory golden-update
 
-# Without the project itself and setuptools, whose .pth files would slow down every start of Python that is measured.
-BENCH := .venv-bench
-$(BENCH)/.ready: requirements-bench.txt
-	@echo "Installing the locked dependencies of the benchmarks into $(BENCH) ..."
-	@$(PYTHON) -m venv $(BENCH)
-	@$(BENCH)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.txt
-	@$(BENCH)/bin/pip uninstall --quiet --yes setuptools
-	@touch $@
-
-bench: $(BENCH)/.ready ## Measure speed and write docs/speed.md (needs Go 1.26); one figure: FIGURE=cold-start
-	@PYTHONPATH=shared $(BENCH)/bin/python -m bench $$FIGURE
+bench: $(READY) ## Measure speed and write docs/speed.md (needs Go 1.26); one figure: FIGURE=cold-start
+	@$(BIN)/python -m bench $$FIGURE
 
 soak: $(READY) ## Attack every function over raw sockets: memory and handles stay flat (MINUTES=10)
 	@$(BIN)/python -m tests.soak --minutes "$$MINUTES"
@@ -131,16 +122,12 @@ golden-update: $(READY) ## Write golden plans, explanations, counts, messages an
 	$(BIN)/pytest --quiet --update-messages tests/packages
 	@git --no-pager diff --stat
 
-BENCH_EXTRAS := --extra local --extra knative --extra server --extra bench
 DEV := --extra local --extra knative --extra server --extra traces --extra dev
 lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 $(DEV) \
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --extra knative --extra server \
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements.txt
-	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 $(BENCH_EXTRAS) \
-	  --constraint requirements-dev.txt --no-emit-index-url --custom-compile-command "make lock" pyproject.toml \
-	  -o requirements-bench.txt
 
 clean: ## Remove what was installed and cached here
-	rm -rf build $(VENV) $(BENCH) .cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf build $(VENV) .cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

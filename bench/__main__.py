@@ -1,4 +1,4 @@
-"""Measure all figures, or those that are named, and write their pages: `python -m bench [figure …]`."""
+"""Measure all figures, or those that are named, and write docs/speed.md: `python -m bench [figure …]`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bench.subjects import FailedError
 from tests.cluster.modules import BuildFailed
 from tests.cluster.processes import NotReady
 
-FIGURES = ("cold-start", "warm-step", "api-calls", "jobs", "growth", "broker", "sweeps")
+FIGURES = ("cold-start", "warm-step", "jobs", "growth", "sweeps")
 """Each is measured by `measure` of the module of its name; the order is that of docs/speed.md."""
 
 
 def main() -> None:
-    """Measure, save the raw data, and write the pages of everything that has ever been measured."""
+    """Measure, save the raw data, and write the page of everything that has ever been measured."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("figures", nargs="*", metavar="figure", help=", ".join(FIGURES))
     given = parser.parse_args()

@@ -2,8 +2,7 @@
 
 Each function is laid out as in its image and started by the image's command; its first event is one on which
 it acts. Beside it: an empty function behind the same server, the floor (a server of the standard library that
-makes one create call by urllib3), and for create_workload an operator in kopf and a controller with
-informers, up to the first Workload. Bytecode is compiled, files are in the page cache.
+makes one create call by urllib3). Bytecode is compiled, files are in the page cache.
 """
 
 from __future__ import annotations
@@ -13,26 +12,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import imports
 from bench.control_plane import ControlPlane, control_plane
 from bench.figures import Environment, Figure, Goal, Measure, in_turns, samples
 from bench.gangs import STAGES, Event, prepare
-from bench.imports import Profile
 from bench.subjects import PATIENCE, PEERS, floor, running
 from bench.warm_step import Batch, record
-from bench.watchers import informer_command, kopf_command
-from muster.objects.resources import JOBS, WORKLOADS
 from tests.cluster.processes import free_ports
-from tests.e2e.support.owners import a_job
 from tests.support import containerfile
 
 ROUNDS = 7
-PROFILES = 3
-FLOOR, EMPTY, KOPF, INFORMERS = "floor", "empty func", "kopf", "informers"
+FLOOR, EMPTY = "floor", "empty func"
 PYTHON = Path(sys.executable)
 
 
@@ -70,36 +62,21 @@ class Image:
         (instruction,) = containerfile.of_word("ENTRYPOINT")
         return [str(PYTHON), *instruction.command[1:], self.step.replace("_", "-")]
 
-    def imports(self) -> Profile:
-        """Return the profile of everything that a start imports."""
-        code = (
-            "from muster import image, steps; from muster.runtime import knative; "
-            f"knative.serve([steps.step_named({self.step!r})])"
-        )
-        return imports.profile(code, self.folder, {"MUSTER_API_SERVER": "http://127.0.0.1:9"})
-
 
 def measure() -> Figure:
-    """Return start times, CPU times, and what is imported."""
+    """Return start times and CPU times."""
     environment = Environment.now()
     with control_plane() as plane, TemporaryDirectory() as name:
         images = Image.laid_out(Path(name))
         subjects: dict[str, Callable[[], Start]] = {FLOOR: _floor(plane), EMPTY: _empty(plane)}
         subjects |= {step: _function(plane, image) for step, image in images.items()}
-        subjects[KOPF] = partial(_watcher, plane, kopf_command)
-        subjects[INFORMERS] = partial(_watcher, plane, informer_command)
         starts = in_turns(subjects, ROUNDS)
-        importers: dict[str, Callable[[], Profile]] = {
-            EMPTY: partial(imports.profile, "import empty_func", PEERS, {})
-        }
-        importers |= {step: image.imports for step, image in images.items()}
-        profiles = in_turns(importers, PROFILES)
     return Figure(
         name="cold-start",
         title="Cold start",
         description=" ".join((__doc__ or "").split()),
         environment=environment,
-        measures=(*_start_measures(starts), *imports.measures(profiles)),
+        measures=tuple(_start_measures(starts)),
     )
 
 
@@ -166,21 +143,8 @@ def _status(port: int, event: Event) -> int:
         connection.close()
 
 
-def _watcher(plane: ControlPlane, command: Callable[[str], list[str]]) -> Start:
-    """Start a peer beside a Job that has no Workload yet."""
-    namespace = plane.new_namespace()
-    plane.must("POST", JOBS.path(namespace=namespace), a_job("gang", pods=4))
-    log, environment = plane.new_file("start.log"), {"KUBECONFIG": str(plane.cluster.kubeconfig)}
-    watch = plane.cluster.api.watch(WORKLOADS.path(namespace=namespace), seconds=int(PATIENCE))
-    began = time.perf_counter()
-    with running(command(namespace), log, environment) as subject:
-        if next(watch, None) is None:
-            raise subject.failed("created no Workload")
-        return Start(time.perf_counter() - began, subject.cpu())
-
-
 def _start_measures(starts: Mapping[str, Sequence[Start]]) -> Iterator[Measure]:
-    goals = tuple(Goal(step, limit, peer) for step in STAGES for limit, peer in ((2, FLOOR), (0.4, KOPF)))
+    goals = tuple(Goal(step, 2, FLOOR) for step in STAGES)
     yield Measure(
         "to the first answer", "s", samples(starts, lambda start: start.seconds), "Starts", FLOOR, goals=goals
     )

@@ -220,7 +220,7 @@ def main() -> None:
     given = parser.parse_args()
     figure = measure(Settings(tuple(given.trainjobs), tuple(given.gangs), given.functions))
     figure.save(given.out)
-    print(report.page(figure))
+    print(report.chapter(figure))
 
 
 if __name__ == "__main__":

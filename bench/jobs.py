@@ -228,7 +228,7 @@ def main() -> None:
     bursts = tuple((size, rounds) for size, rounds in given.burst) if given.burst else default.bursts
     figure = measure(Settings(tuple(given.alone), bursts, tuple(given.trainjobs), given.functions))
     figure.save(given.out)
-    print(report.page(figure))
+    print(report.chapter(figure))
 
 
 if __name__ == "__main__":

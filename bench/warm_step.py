@@ -2,9 +2,7 @@
 
 The floor is a server of the standard library. A proxy records the calls that the function makes for an event,
 and the floor sends the same ones by urllib3, with the names of another gang; a second floor sends only the
-writes among them. Gangs have four pods. For create_workload there are also an operator in kopf and a
-controller with informers; they get no events but watch, so their time runs from the creation of a Job to that
-of its Workload.
+writes among them. Gangs have four pods.
 """
 
 from __future__ import annotations
@@ -20,13 +18,12 @@ from bench.control_plane import ControlPlane, control_plane
 from bench.figures import Environment, Figure, Goal, Measure, in_turns, progress, samples
 from bench.gangs import STAGES, Event, Gang, Stage, prepare
 from bench.subjects import Sender, Subject, cpu_per_event, floor, function, running
-from bench.watchers import Watcher, informer_command, kopf_command, watching
 from tests.cluster.processes import until
 
 ROUNDS = 5
 ONE_BY_ONE, AT_ONCE, TOGETHER = 12, 4, 20
 """Events of a round: those sent one after another; how many at once; those sent so."""
-MUSTER, FLOOR, WRITES, KOPF, INFORMERS = "Muster", "floor", "writes alone", "kopf", "informers"
+MUSTER, FLOOR, WRITES = "Muster", "floor", "writes alone"
 
 QUANTITIES = {
     "one after another": "events/s",
@@ -46,9 +43,6 @@ GOALS: dict[str, tuple[Goal, ...]] = {
     "nothing by the event alone, CPU per event": (Goal(MUSTER, 1),),
     "resident memory": (Goal(MUSTER, 45),),
 }
-PEER_GOAL = Goal(MUSTER, 0.5, KOPF)
-"""Of create_workload's CPU per event."""
-
 Round = dict[str, float]
 """The quantities that were measured in one round of one process, by name."""
 
@@ -140,7 +134,7 @@ class EventDriven:
 
 
 def measure() -> Figure:
-    """Return rates, CPU time and memory of each function and its floor, and of create_workload's peers."""
+    """Return rates, CPU time and memory of each function and its floor."""
     environment = Environment.now()
     measures: list[Measure] = []
     with control_plane() as plane:
@@ -185,14 +179,11 @@ def _rounds(plane: ControlPlane, step: str) -> dict[str, list[Round]]:
     """Measure a step and what it is compared with, in turns."""
     recorded = record(plane, step)
     with ExitStack() as stack:
-        subjects: dict[str, EventDriven | Watcher] = {
+        subjects: dict[str, EventDriven] = {
             FLOOR: _floor(plane, step, recorded, stack),
             WRITES: _floor(plane, step, recorded.without_reads(), stack),
             MUSTER: _function(plane, step, stack),
         }
-        if step == "create_workload":
-            for name, peer in ((KOPF, kopf_command), (INFORMERS, informer_command)):
-                subjects[name] = stack.enter_context(watching(plane, peer, (ONE_BY_ONE, TOGETHER)))
         return in_turns({name: subject.round for name, subject in subjects.items()}, ROUNDS)
 
 
@@ -220,8 +211,5 @@ def _batches(plane: ControlPlane, step: str) -> list[Batch]:
 def _measures(step: str, rounds: dict[str, list[Round]]) -> Iterator[Measure]:
     for name, unit in QUANTITIES.items():
         measured = {subject: of_subject for subject, of_subject in rounds.items() if name in of_subject[0]}
-        goals = GOALS.get(name, ())
-        if KOPF in measured and name == "CPU per event":
-            goals += (PEER_GOAL,)
         values = samples(measured, lambda one, name=name: one[name])  # type: ignore[misc]
-        yield Measure(name, unit, values, step, FLOOR, goals=goals)
+        yield Measure(name, unit, values, step, FLOOR, goals=GOALS.get(name, ()))

@@ -1,4 +1,4 @@
-"""docs/speed.md and the pages of docs/speed say what the raw data in bench/results say."""
+"""docs/speed.md says what the raw data in bench/results say."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from tests.docs.commands import ROOT
 README = (ROOT / "bench" / "README.md").read_text()
 
 
-def test_the_pages_are_made_of_the_raw_data() -> None:
-    """They are not edited by hand; `make bench` writes them, and none is left of a figure that is gone."""
-    pages = report.pages(FIGURES)
-    assert {path: path.read_text() for path in pages} == pages
-    assert set(report.FOLDER.glob("*.md")) == set(pages) - {report.PAGE}
+def test_the_page_is_made_of_the_raw_data() -> None:
+    """It is not edited by hand; `make bench` writes it."""
+    assert report.PAGE.read_text() == report.page(report.figures(FIGURES))
 
 
 def test_every_figure_is_listed() -> None:
