@@ -94,7 +94,6 @@ REAL := $(BIN)/pytest -m real --timeout 900 -o cache_dir=.pytest_cache/real test
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
 	PYTHONDONTWRITEBYTECODE= $(REAL) -n 3 --dist loadfile --no-loadscope-reorder
-	$(BIN)/pytest -m real tests/rights
 
 e2e-again: $(READY) ## Run what failed in the last `make e2e` once more, one by one
 	$(REAL) --last-failed --last-failed-no-failures none

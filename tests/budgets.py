@@ -16,7 +16,10 @@ from muster.runtime.config import Settings
 ROOT = Path(__file__).resolve().parents[1]
 BUDGETS = Path(__file__).with_suffix(".yaml")
 MUSTER = "shared/muster/"
-IMAGE = ("functions/", *(f"{MUSTER}{name}/" for name in ("objects", "events", "policy", "cluster", "runtime")))
+IMAGE = (
+    "functions/",
+    *(f"{MUSTER}{name}/" for name in ("objects", "events", "policy", "cluster", "runtime")),
+)
 SIMULATOR = f"{MUSTER}simulator/"
 DOCUMENTS = ("README.md", "docs/")
 

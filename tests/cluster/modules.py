@@ -72,10 +72,6 @@ KUBERNETES = {
 }
 KUBECTL = Component("kubectl", "kubernetes-1.37", "k8s.io/kubernetes/cmd/kubectl", "v1.37.1")
 HELM = Component("helm", "helm", "helm.sh/helm/v3/cmd/helm")
-PROMETHEUS = Component(
-    "prometheus", "prometheus", "github.com/prometheus/prometheus/cmd/prometheus", tags="remove_all_sd"
-)
-"""For the picture of the dashboard, not for `make e2e`; without service discovery, which has many modules."""
 ETCD = Component("etcd", "etcd", "go.etcd.io/etcd/server/v3")
 JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset", inlined=False)
 TRAINER = Component(
@@ -235,7 +231,6 @@ def _module_path(component: Component) -> str:
         "muster.dev/tests/cluster/knative",
         "github.com/kubeflow/trainer/v2",
         "helm.sh/helm/v3",
-        "github.com/prometheus/prometheus",
     ):
         if component.package.startswith(prefix):
             return prefix

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from inspect import signature
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from muster.files import EVENTING
-from muster.kustomize import load
-from tests.cluster import audit
 from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.cluster.control_plane import Release
 from tests.e2e.support import admission, muster
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.rights import Rights
-from tests.e2e.support.seen import Seen, forget
 from tests.e2e.support.story import RealStory
-from tests.e2e.support.whole_run import is_story
 
-COMPONENT = load(EVENTING / "components" / "suspend-after-timeout")
-"""Installed by some stories beside the overlay of their stage."""
-
+_E2E = Path(__file__).parent
 _NUMBERS = itertools.count(1)
 _STORIES = pytest.StashKey[list[RealStory]]()
-_SEEN = pytest.StashKey[Seen]()
 
 
 @dataclass
@@ -45,15 +36,9 @@ class RealStage:
 
 
 class Stages:
-    """The current stage of this process; a test module that needs another one replaces it.
+    """The current stage of this process; a test module that needs another one replaces it."""
 
-    Args:
-        rights: collects the permissions granted to Muster and those it used, from each stage at its end.
-    """
-
-    def __init__(self, rights: Rights) -> None:
-        self._rights = rights
-        self._audited = 0
+    def __init__(self) -> None:
         self._stage: RealStage | None = None
         self._spoiled = False
 
@@ -72,26 +57,15 @@ class Stages:
     def close(self) -> None:
         """Stop the current stage."""
         if self._stage:
-            self._note_rights(self._stage)
             self._stage.stops.close()
         self._stage = None
-        self._audited = 0
         self._spoiled = False
 
     def switch(self, release: Release) -> None:
-        """Restart the API server of the current stage with other gates or API versions, and mark it spoiled.
-
-        Refusals of a server that has not read its roles yet do not count as missing permissions.
-        """
+        """Restart the API server of the current stage with other API versions, and mark it spoiled."""
         assert self._stage, "nothing stands"
-        self._note_rights(self._stage)
         self._stage.cluster.switch(release)
-        self._audited = audit.size(self._stage.cluster.audit_log)
         self.spoil()
-
-    def _note_rights(self, stage: RealStage) -> None:
-        events = audit.events_since(stage.cluster.audit_log, self._audited)
-        self._rights.add([*stage.muster.manifests, *COMPONENT], events)
 
     def spoil(self) -> None:
         """Note the current stage as changed, so that no other test gets it."""
@@ -99,9 +73,9 @@ class Stages:
 
 
 @pytest.fixture(scope="session")
-def stages(pytestconfig: pytest.Config) -> Iterator[Stages]:
+def stages() -> Iterator[Stages]:
     """The stages of this run. Tests that use this fixture change their stage and run after the others."""
-    stages = Stages(pytestconfig.stash[_SEEN].rights)
+    stages = Stages()
     yield stages
     stages.close()
 
@@ -157,25 +131,13 @@ def story(begin_story: Callable[..., RealStory]) -> RealStory:
     return begin_story()
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Prepare the record of this run for tests/rights."""
-    config.stash[_SEEN] = Seen()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_node_collection_finished(node: Any, ids: Sequence[str]) -> None:
-    """Remove the record of the previous run, in xdist's controller, before any worker begins a story."""
-    if any(is_story(node.config.rootpath / test.partition("::")[0]) for test in ids):
-        forget()
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the stories by stage; those that change their stage come last.
 
     The default stage is the first. The others come in the order of their modules' names, whatever the folder,
     so that those with Knative do not stand at the same time.
     """
-    stories = [item for item in items if isinstance(item, pytest.Function) and is_story(item.path)]
+    stories = [item for item in items if isinstance(item, pytest.Function) and _E2E in item.path.parents]
     default = _options_of(ModuleType("default"))
     by_name = sorted(stories, key=lambda story: story.path.name)
     stages = list(dict.fromkeys([default, *(_options_of(story.module) for story in by_name)]))
@@ -186,39 +148,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.get(item, (-1, False)))
 
 
-def pytest_deselected(items: Sequence[pytest.Item]) -> None:
-    """Record the stories that were deselected."""
-    for item in items:
-        if is_story(item.path):
-            item.config.stash[_SEEN].run.left_out.add(item.nodeid)
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Record the collected files; remove the record of the previous run if there are stories among them."""
-    run = session.config.stash[_SEEN].run
-    run.collected |= {item.path for item in session.items}
-    if _has_stories(session) and not hasattr(session.config, "workerinput"):
-        forget()
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the record of this process for the comparison of permissions (tests/rights)."""
-    if _has_stories(session):
-        session.config.stash[_SEEN].keep(os.environ.get("PYTEST_XDIST_WORKER", "main"))
-
-
-def _has_stories(session: pytest.Session) -> bool:
-    return any(is_story(path) for path in session.config.stash[_SEEN].run.collected)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the timeline of each story to the report of a failed test."""
     report = yield
-    if is_story(item.path) and report.outcome != "passed":
-        item.config.stash[_SEEN].run.failed.add(item.nodeid)
     if report.when == "call" and report.failed:
         for story in item.stash.get(_STORIES, []):
             report.sections.append((f"what happened in {story.namespace}", _timeline(story)))

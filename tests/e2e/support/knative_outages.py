@@ -5,17 +5,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from muster.cli import main
 from muster.files import EVENTING
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import MERGE_PATCH
@@ -165,46 +161,6 @@ def test_a_sweep_repairs_events_that_died_in_a_retrying_dispatcher(
     assert letters.names() == set()
     stage.muster.sweep()
     story.wait("two pods run", lambda now: now.running() == 2)
-
-
-def test_a_filter_that_was_away_leaves_dead_letters_of_every_trigger(
-    story: RealStory, stage: RealStage, knative: Knative, letters: Letters
-) -> None:
-    """Also of triggers that the event does not match: no filter was asked. `redrive` sends all again."""
-    story.add_nodes(1)
-    with _without_filter(stage, knative):
-        story.create(a_job("sweep", pods=2))
-        # The event that a pod was added concerns some of the six triggers; of the Job there are two alike.
-        assert until(lambda: _letters_of_pods(stage) == {TRIGGERS}, 60), stage.muster.dead_letters
-        assert stage.muster.idle()
-    redriven = CliRunner().invoke(main, ["redrive", "--all", "--kubeconfig", str(stage.cluster.kubeconfig)])
-    assert redriven.exit_code == 0, redriven.output
-    story.wait("two pods run", lambda now: now.running() == 2)
-    assert stage.muster.idle()
-    assert letters.names() == set(), redriven.output
-
-
-@contextlib.contextmanager
-def _without_filter(stage: RealStage, knative: Knative) -> Iterator[None]:
-    """Scale Knative's broker filter to nothing for the length of a block."""
-    _scale_filter(stage, 0)
-    assert until(lambda: not _pods_of(knative, "mt-broker-filter"), 30)
-    assert until(lambda: not knative.listens("broker-filter"), 30)
-    try:
-        yield
-    finally:
-        _scale_filter(stage, 1)
-        assert until(lambda: knative.listens("broker-filter"), 30)
-
-
-def _scale_filter(stage: RealStage, replicas: int) -> None:
-    path = "/apis/apps/v1/namespaces/knative-eventing/deployments/mt-broker-filter"
-    stage.cluster.api.must("PATCH", path, {"spec": {"replicas": replicas}}, MERGE_PATCH)
-
-
-def _letters_of_pods(stage: RealStage) -> set[int]:
-    """Return how many dead letters there are of the event about each pod."""
-    return set(Counter(letter for letter in stage.muster.dead_letters if letter.startswith("Pod ")).values())
 
 
 def _pods_of(knative: Knative, deployment: str) -> dict[str, dict[str, float]]:

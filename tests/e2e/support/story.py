@@ -17,7 +17,7 @@ from tests.cluster.cluster import RealCluster
 from tests.cluster.knative import release
 from tests.cluster.processes import until
 from tests.e2e.support import admission, rights
-from tests.e2e.support.rights import SHARED, Right
+from tests.e2e.support.rights import SHARED
 from tests.e2e.support.timeline import PATIENCE, StoryRecording
 from tests.e2e.support.writes import Write, users_objects_are_left_alone
 
@@ -44,7 +44,7 @@ class RealStory:
         self._keeps_namespace = cluster.knative is not None
         self._began_at = audit.size(self._audit_log)
         self._roles_known_at = self._began_at
-        self._refused: set[Right] = set()
+        self._refused: set[str] = set()
         self._nodes: list[str] = []
         self._volumes: list[Object] = []
         labels = {"muster.dev/gang-jobs": "enabled"} if opted_in else {}
