@@ -14,8 +14,7 @@ DIGEST ?=
 IMAGE ?=
 KNATIVE ?=
 FIGURE ?=
-MINUTES ?= 10
-SETTINGS := OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE MINUTES
+SETTINGS := OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
 $(foreach name,$(SETTINGS) $(GIVEN),$(eval override $(name) := $$(value $(name))))
 export $(SETTINGS)
@@ -24,7 +23,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-thorough test-packages test-again check fmt manifests stage sbom images release cluster cluster-down e2e e2e-again record bench soak golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage sbom images release cluster cluster-down e2e record bench golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,23 +45,15 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 # kept whatever the environment says: else all workers and every process that a test starts compile the same five hundred
 # modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
-test: $(READY) ## Run the tests that need Python only and little time
-	$(PYTEST) -m "not real and not thorough" -n 4 --dist loadscope --no-loadscope-reorder
+test: $(READY) ## Run everything that needs Python only
+	$(PYTEST) -n 4 --dist loadscope --no-loadscope-reorder
 
-test-thorough: $(READY) ## Run those that take longer: stories, faults, bounds of time and memory
-	$(PYTEST) -m "thorough and not real" -n 6 --dist loadscope --no-loadscope-reorder
-
-test-packages: $(READY) ## Test what users get: the command, the wheel, staged functions, a release (needs the package index)
-	$(PYTEST) -o cache_dir=.pytest_cache/packages -n 2 --dist loadscope tests/packages
-
-test-again: $(READY) ## Run what failed in the last `make test` and `make test-thorough` once more, one by one
-	$(PYTEST) --last-failed --last-failed-no-failures none
-
-check: $(READY) ## Lint, types, layers
+check: $(READY) ## Lint, types, layers, budgets
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.budgets
 
 fmt: $(READY) ## Format the code and mend what can be mended safely
 	$(BIN)/ruff format .
@@ -95,9 +86,6 @@ e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.
 	$(BIN)/python -m tests.cluster build
 	PYTHONDONTWRITEBYTECODE= $(REAL) -n 3 --dist loadfile --no-loadscope-reorder
 
-e2e-again: $(READY) ## Run what failed in the last `make e2e` once more, one by one
-	$(REAL) --last-failed --last-failed-no-failures none
-
 record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record
 	$(BIN)/python -m tests.contract.broker.record
@@ -106,9 +94,6 @@ record: $(READY) ## Record contract answers and event streams anew, show what ch
 
 bench: $(READY) ## Measure speed and write docs/speed.md (needs Go 1.26); one figure: FIGURE=cold-start
 	@$(BIN)/python -m bench $$FIGURE
-
-soak: $(READY) ## Attack every function over raw sockets: memory and handles stay flat (MINUTES=10)
-	@$(BIN)/python -m tests.soak --minutes "$$MINUTES"
 
 golden-update: $(READY) ## Write golden plans, explanations, counts, messages and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update

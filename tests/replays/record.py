@@ -1,9 +1,6 @@
-"""Record the stories from Knative's real adapter on a real cluster, and print the differences.
+"""Record the stories anew from Knative's real adapter on a real cluster; review the diff of their files.
 
 python -m tests.replays.record [story ...]
-
-Files are rewritten only if a recording differs in more than UIDs, times and the order of simultaneous
-events.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.e2e.support.muster import Muster
 from tests.replays.recorded import FOLDER
 from tests.replays.recording.adapters import OVERLAY, listening
-from tests.replays.recording.difference import difference
 from tests.replays.recording.play import Play, add_node
 from tests.replays.recording.scripts import SCRIPTS, Script
 from tests.replays.recording.take import Object, Take
@@ -38,7 +34,7 @@ def main(stories: list[str], folder: Path = FOLDER) -> int:
             sys.stderr.write(f"{story} ...\n")
             take = record(cluster, SCRIPTS[story])
             sys.stderr.write(f"{story}: {len(take.resource)} events in {time.monotonic() - started:.0f} s\n")
-            keep(story, take, folder)
+            take.write(folder, story)
     return 0
 
 
@@ -66,18 +62,6 @@ def record(cluster: RealCluster, script: Script) -> Take:
             return play.take()
         finally:
             play.end()
-
-
-def keep(story: str, take: Take, folder: Path) -> None:
-    """Write a recording if it differs from the existing one, and print the difference."""
-    existing = folder / f"{story}.reference.jsonl"
-    changed = difference(story, Take.read(folder, story), take) if existing.exists() else f"{story} is new"
-    if changed:
-        take.write(folder, story)
-        sys.stdout.write(f"{changed}\n")
-    else:
-        sys.stdout.write(f"{story}: the same as before; its files are left as they are\n")
-    sys.stdout.flush()
 
 
 def _runtime(cluster: RealCluster, script: Script) -> Object:
