@@ -95,15 +95,14 @@ record: $(READY) ## Record contract answers and event streams anew, show what ch
 bench: $(READY) ## Measure speed and write docs/speed.md (needs Go 1.26); one figure: FIGURE=cold-start
 	@$(BIN)/python -m bench $$FIGURE
 
-golden-update: $(READY) ## Write golden plans, explanations, counts, messages and schemas anew; review the diff
+golden-update: $(READY) ## Write golden plans, explanations, counts and schemas anew; review the diff
 	$(BIN)/python -m tests.replays.update
 	$(BIN)/python -m tests.examples.golden
 	$(BIN)/python -m tests.counts
 	$(BIN)/python -m tests.schemas.policy
 	$(BIN)/python -m tests.schemas.replies
 	$(BIN)/python -m tests.docs.cli_reference
-	$(BIN)/pytest --quiet --update-messages --muster-update
-	$(BIN)/pytest --quiet --update-messages tests/packages
+	$(BIN)/pytest --quiet --muster-update
 	@git --no-pager diff --stat
 
 DEV := --extra local --extra knative --extra server --extra traces --extra dev

@@ -16,7 +16,6 @@ from muster.files import EVENTING
 from muster.kustomize import UnsupportedManifestError, load, step_files
 from muster.objects import yaml_files
 from tests.cluster import kubectl
-from tests.conftest import Wording
 from tests.support import cpu
 
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
@@ -105,9 +104,7 @@ def patched(operation: str) -> dict[str, Any]:
         pytest.param({"components": ["."]}, "is no Component", id="a kustomization as a component"),
     ],
 )
-def test_unsupported_fields_are_refused(
-    tmp_path: Path, kustomization: dict[str, Any], named: str, wording: Wording
-) -> None:
+def test_unsupported_fields_are_refused(tmp_path: Path, kustomization: dict[str, Any], named: str) -> None:
     """The local stack and a cluster can never quietly differ."""
     content = {"kind": "Kustomization", "resources": []} | kustomization
     os.mkfifo(tmp_path / "pipe.yaml")
@@ -122,9 +119,8 @@ def test_unsupported_fields_are_refused(
     for name, fields in others.items():
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({**job, **fields}))
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(content))
-    with pytest.raises(UnsupportedManifestError, match=named) as refused:
+    with pytest.raises(UnsupportedManifestError, match=named):
         load(tmp_path)
-    wording(str(refused.value).replace(str(tmp_path), "FOLDER"))
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+", "(?:a|aa)*", "a?" * 60 + "a" * 60, ".*" * 20])

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Wording
 from tests.support.processes import MUSTER, PATIENCE, muster, running, url_in
 
 
@@ -25,7 +24,7 @@ def line_of(text: str, part: str) -> str:
     return next(line for line in text.splitlines() if part in line).strip(" ├└│─")
 
 
-def test_run_plays_a_story_and_succeeds(wording: Wording) -> None:
+def test_run_plays_a_story_and_succeeds() -> None:
     """It prints the tree with the nodes, how many checks passed, and who wrote how often."""
     ended = muster("run", "--story", "torch")
     assert ended.returncode == 0, ended.stdout + ended.stderr
@@ -36,8 +35,6 @@ def test_run_plays_a_story_and_succeeds(wording: Wording) -> None:
     writes = line_of(ended.stdout, "writes: ")
     for function in ("create_workload 1", "create_pod_groups 1", "patch_pods ", "emit_conditions "):
         assert function in writes
-    for line in (summary, line_of(ended.stdout, "checks passed")):
-        wording(line)
     assert len(ended.stdout.splitlines()) < 10
 
 
@@ -49,7 +46,7 @@ def test_all_stories_fit_on_a_page() -> None:
     assert ended.stdout.endswith("5 of 5 stories passed\n")
 
 
-def test_run_prints_everything_if_it_is_asked_to(wording: Wording) -> None:
+def test_run_prints_everything_if_it_is_asked_to() -> None:
     """A line for each activity as it happens, and for each check.
 
     The event of the owner's status may be in work before that of its creation: a trigger has several workers.
@@ -63,8 +60,6 @@ def test_run_prints_everything_if_it_is_asked_to(wording: Wording) -> None:
     )
     checks = [line for line in lines if line.startswith("  ✔ ")]
     assert len(checks) == 8
-    for line in checks:
-        wording(line)
 
 
 @pytest.mark.parametrize("verbose", [[], ["--verbose"]])
@@ -88,7 +83,7 @@ def test_run_with_processes_ends_well_too() -> None:
     assert "main" in line_of(ended.stdout, "4/4")
 
 
-def test_run_fails_with_the_timeline_when_a_story_does_not_hold(wording: Wording) -> None:
+def test_run_fails_with_the_timeline_when_a_story_does_not_hold() -> None:
     """Without patch_pods' writes no gate is lifted: exit status 1, and the timeline is printed."""
     broken = (
         "import dataclasses\n"
@@ -114,13 +109,12 @@ def test_run_fails_with_the_timeline_when_a_story_does_not_hold(wording: Wording
         check=False,
     )
     assert ended.returncode == 1, ended.stdout + ended.stderr
-    failed, gang = line_of(ended.stdout, "  ✘ "), line_of(ended.stdout, "0/3")
+    assert "  ✘ " in ended.stdout
+    gang = line_of(ended.stdout, "0/3")
     summary = ended.stdout.splitlines()[-1]
     assert re.search(r"added +PodGroup llama-trainer-", ended.stdout)
     assert re.findall(r"\d+", gang) == ["0", "3", "3"]
     assert re.findall(r"\d+", summary) == ["0", "1"]
-    for line in (failed, gang, summary):
-        wording(line)
 
 
 @pytest.fixture(scope="module")
@@ -248,14 +242,13 @@ def test_apiserver_stops_on_either_signal(number: signal.Signals) -> None:
         assert process.end(number) == 0
 
 
-def test_a_real_cluster_is_worked_on_until_ctrl_c(tmp_path: Path, wording: Wording) -> None:
+def test_a_real_cluster_is_worked_on_until_ctrl_c(tmp_path: Path) -> None:
     """With a kubeconfig no server and no story is started; the functions work on that cluster."""
     path = tmp_path / "kubeconfig"
     with running("apiserver", "--kubeconfig-out", str(path)) as server:
         url = url_in(server.line("http://"))
         with running("run", "--kubeconfig", str(path)) as process:
-            start = process.line(url)
-            wording(re.sub(r"http://[^ ;,]+", "URL", start))
+            process.line(url)
             for obj in (
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}},
                 {**a_job("marked"), "metadata": {"name": "marked", "namespace": "team"}},

@@ -17,7 +17,6 @@ import pytest
 from muster.objects import yaml_files
 from release import page
 from release.__main__ import main
-from tests.conftest import Wording
 from tests.docs.commands import commands
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -105,7 +104,7 @@ def test_the_same_release_has_the_same_bytes(release_folder: Path, tmp_path: Pat
     ],
 )
 def test_bad_input_is_reported_in_one_line(
-    version: str, image: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], wording: Wording
+    version: str, image: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before anything is written."""
     out = tmp_path / "out"
@@ -113,7 +112,6 @@ def test_bad_input_is_reported_in_one_line(
     line = capsys.readouterr().err
     assert line.count("\n") == 1
     assert not out.exists()
-    wording(line.strip())
 
 
 def test_manifests_that_make_no_chart_are_reported_in_one_line(
@@ -253,14 +251,12 @@ def test_a_failed_build_is_reported_in_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    wording: Wording,
 ) -> None:
     """Whatever the builder printed stands above it."""
     _install(builder, tmp_path, monkeypatch, code=code)
     assert main(["images", "--registry", registry, "--push"]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1
-    wording(line.strip())
 
 
 def _install(builder: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *, code: int = 0) -> Path:

@@ -27,7 +27,6 @@ from muster.replay.snapshots import Objects, RecordedObjects, read_snapshots
 from muster.replay.summary import is_gated
 from muster.runtime.config import Settings
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.conftest import Wording
 from tests.replays.test_streams import groups_of
 from tests.stories.stage import without
 from tests.support.processes import MusterProcess, muster, running, url_in
@@ -171,18 +170,16 @@ def send(process: MusterProcess, *headers: dict[str, str]) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_sink_records_until_it_is_stopped(tmp_path: Path, wording: Wording, number: signal.Signals) -> None:
+def test_a_sink_records_until_it_is_stopped(tmp_path: Path, number: signal.Signals) -> None:
     """It exits with 0, with complete lines and a summary of what was left out."""
     path = tmp_path / "events.jsonl"
     with running("record", str(path), "--listen", "127.0.0.1:0") as recorder:
         assert send(recorder, EVENT, SECRET, EVENT, {}) == [202, 202, 202, 400]
         assert recorder.end(number) == 0
-        summary = recorder.line(f"{path}: 2 ")
+        recorder.line(f"{path}: 2 ")
         assert recorder.line("dev.muster.sweep: 2")
         left_out = recorder.line("Secret")
     assert "1" in left_out
-    wording(re.sub(r"\d+\.\d+", "SECONDS", summary.replace(f"{path}", path.name)))
-    wording(left_out)
     assert [json.loads(line)["type"] for line in path.read_text().splitlines()] == ["dev.muster.sweep"] * 2
 
 
@@ -224,8 +221,7 @@ def test_a_recorder_ends_by_itself_after_so_many_events(tmp_path: Path) -> None:
     assert len(lines(path)) == 2
 
 
-def test_the_help_names_the_values_that_are_never_recorded(wording: Wording) -> None:
+def test_the_help_names_the_values_that_are_never_recorded() -> None:
     """Users read it before they share a recording."""
     paragraphs = muster("record", "--help").stdout.split("\n\n")
-    (secrets,) = (" ".join(text.split()) for text in paragraphs if "Secrets" in text)
-    wording(secrets)
+    assert len([" ".join(text.split()) for text in paragraphs if "Secrets" in text]) == 1

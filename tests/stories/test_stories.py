@@ -13,7 +13,6 @@ from muster.local import display
 from muster.local.stories import STORIES, LocalStory, StoryRun, checks, story_named
 from muster.local.stories.watching import Entry
 from muster.policy.group_labels import GATE
-from tests.conftest import Wording
 from tests.stories.conftest import ObservedStack
 
 History = list[Entry]
@@ -182,7 +181,7 @@ def _is_scheduled(observed_stack: ObservedStack, namespace: str) -> bool:
     return display.owner_trees(observed_stack.recorder.objects(namespace))[0].mark == display.GOOD
 
 
-def test_gated_pods_are_counted_in_the_tree(history: History, wording: Wording) -> None:
+def test_gated_pods_are_counted_in_the_tree(history: History) -> None:
     """A waiting group shows the number of its gated pods."""
     born = [entry.object for entry in history if is_birth(entry)]
     groups = [entry.object for entry in history if entry.kind == "PodGroup" and entry.change == "ADDED"]
@@ -192,5 +191,4 @@ def test_gated_pods_are_counted_in_the_tree(history: History, wording: Wording) 
     group = tree.children[0].text
     assert "trainer" in group
     assert re.findall(r"\d+", group) == ["0", "3", "3"]
-    wording(group)
     assert all(pod["spec"]["schedulingGates"] == [{"name": GATE}] for pod in born)

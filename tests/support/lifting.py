@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from tests.conftest import Wording
 from tests.support.builders import NOW
 from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_pods
@@ -29,7 +28,7 @@ def ungated(observed: Observed) -> list[str] | NoOp:
     return [action.target.name for action in decision.actions]
 
 
-def assert_ungated(observed: Observed, expected: list[str] | Held, wording: Wording) -> None:
+def assert_ungated(observed: Observed, expected: list[str] | Held) -> None:
     """Assert which pods lose their gate; if none does, also assert the reason and pin the message."""
     decision = ungated(observed)
     if not isinstance(expected, Held):
@@ -38,4 +37,3 @@ def assert_ungated(observed: Observed, expected: list[str] | Held, wording: Word
     assert isinstance(decision, NoOp)
     assert without_message(decision) == NoOp(expected.reason)
     assert mentions(decision.message, *expected.facts)
-    wording(decision.message)

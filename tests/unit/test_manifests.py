@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from muster.kustomize import UnsupportedManifestError, load, of_kind
-from tests.conftest import Wording
 
 ONE = "kind: Broker\nmetadata: {name: one}\nspec: {delivery: {retry: 1}}\n"
 TWO = f"kind: Trigger\nmetadata: {{name: two}}\n---\n{ONE.replace('one', 'three').replace('1', '3')}"
@@ -59,9 +58,8 @@ def test_patches_change_their_targets_only(folder: Path, target: str, retries: l
         pytest.param("patches: [{patch: '[]', target: {group: x}}]", "patch", id="another target"),
     ],
 )
-def test_the_rest_is_refused(tmp_path: Path, wording: Wording, folder: Path, line: str, field: str) -> None:
+def test_the_rest_is_refused(folder: Path, line: str, field: str) -> None:
     """Read half, the local wiring would quietly differ from the cluster's."""
     (folder / "kustomization.yaml").write_text(f"resources: [../base]\n{line}\n")
-    with pytest.raises(UnsupportedManifestError, match=field) as refused:
+    with pytest.raises(UnsupportedManifestError, match=field):
         load(folder)
-    wording(str(refused.value).replace(f"{tmp_path}/", ""))

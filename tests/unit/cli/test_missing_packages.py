@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from tests.conftest import Wording
-
 WITHOUT = """
 import sys
 for name in sys.argv[1].split(","):
@@ -30,7 +28,7 @@ main()
         pytest.param("cronsim", ["run"], id="the local stack"),
     ],
 )
-def test_the_pip_command_is_printed(wording: Wording, package: str, arguments: list[str]) -> None:
+def test_the_pip_command_is_printed(package: str, arguments: list[str]) -> None:
     """One line with the extra to install, and exit status 1."""
     ran = subprocess.run(
         [sys.executable, "-c", WITHOUT, package, *arguments],
@@ -43,4 +41,3 @@ def test_the_pip_command_is_printed(wording: Wording, package: str, arguments: l
     (line,) = ran.stderr.splitlines()
     assert package in line
     assert "pip install 'muster-gangs[local]'" in line
-    wording(line)

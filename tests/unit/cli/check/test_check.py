@@ -18,7 +18,6 @@ from muster.cluster.http.client import Client
 from muster.kustomize import Manifest, load, of_kind
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
-from tests.conftest import Wording
 from tests.support import builders as b
 from tests.support.overlays import objects_of
 from tests.unit.cli.conftest import Muster, assert_names
@@ -135,7 +134,7 @@ def test_each_page_that_is_read_is_shown(
     ],
 )
 def test_versions_and_gates_of_the_cluster_are_reported(
-    muster: Muster, tmp_path: Path, wording: Wording, options: dict[str, Any], expected: dict[str, str]
+    muster: Muster, tmp_path: Path, options: dict[str, Any], expected: dict[str, str]
 ) -> None:
     """Versions and gates, each by what the API server shows of it."""
     with ApiServer(**options) as server:
@@ -145,8 +144,6 @@ def test_versions_and_gates_of_the_cluster_are_reported(
     assert result.exit_code == 1
     assert expected.items() <= lines(result.stdout).items()
     assert "Triggers" not in result.stdout
-    for line in result.stdout.splitlines():
-        wording(line)
 
 
 def test_fit_cluster_exits_with_0(muster: Muster, tmp_path: Path) -> None:
@@ -165,9 +162,7 @@ def test_fit_cluster_exits_with_0(muster: Muster, tmp_path: Path) -> None:
         pytest.param(False, "off", id="without it Muster does"),
     ],
 )
-def test_who_groups_plain_jobs(
-    muster: Muster, tmp_path: Path, wording: Wording, on: bool, state: str
-) -> None:
+def test_who_groups_plain_jobs(muster: Muster, tmp_path: Path, on: bool, state: str) -> None:
     """The alpha gate WorkloadWithJob is seen by a Job's field that the API server keeps, in a dry run."""
     with ApiServer(gates=Gates(workload_with_job=on)) as server:
         (tmp_path / "kubeconfig").write_text(server.kubeconfig())
@@ -175,7 +170,6 @@ def test_who_groups_plain_jobs(
         status, jobs = Client.for_server(server.url).raw("GET", "/apis/batch/v1/jobs")
     line = next(line for line in result.stdout.splitlines() if "WorkloadWithJob" in line)
     assert re.findall(r"\b(?:on|off)\b", line) == [state]
-    wording(line)
     assert (status, jobs["items"]) == (200, [])
     assert lines(result.stdout)["JobSet"] == "warn"
 
@@ -202,9 +196,7 @@ class Unlistable(Client):
         pytest.param(Forbidden("no role"), Level.WARN, "no role", id="listing is forbidden"),
     ],
 )
-def test_groups_that_cannot_be_listed(
-    wording: Wording, error: ClusterError, level: Level, mentioned: str
-) -> None:
+def test_groups_that_cannot_be_listed(error: ClusterError, level: Level, mentioned: str) -> None:
     """The API server's message says whether it is the stored objects."""
     with ApiServer() as server:
         client = Unlistable.for_server(server.url)
@@ -212,17 +204,15 @@ def test_groups_that_cannot_be_listed(
         found = findings(check_cluster(client, "default"))
     assert found["stored groups"][0] == level
     assert mentioned in found["stored groups"][1]
-    wording(found["stored groups"][1])
 
 
-def test_a_refused_dry_run_is_reported(wording: Wording) -> None:
+def test_a_refused_dry_run_is_reported() -> None:
     """A namespace that may not be written to, or was just deleted, leaves the question open."""
     with ApiServer() as server:
         found = findings(check_cluster(Client.for_server(server.url), "nowhere"))
     level, message = found["pod.spec.schedulingGroup"]
     assert level == "warn"
     assert_names(message, "nowhere", "404")
-    wording(message)
 
 
 def test_the_message_of_a_refused_dry_run_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +235,7 @@ def installed(*stored: Any, now: datetime | None = None) -> dict[str, tuple[Leve
         return findings(check_installation(Client.for_server(server.url), OBJECTS, now or YEARS_LATER))
 
 
-def test_nothing_is_installed(wording: Wording) -> None:
+def test_nothing_is_installed() -> None:
     """Policies and everything of Knative's are missed."""
     level_and_message = installed()
     assert level_and_message["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.FAIL
@@ -255,18 +245,14 @@ def test_nothing_is_installed(wording: Wording) -> None:
     assert finding_about(level_and_message, "muster.dev/gang-jobs")[0] == Level.WARN
     # The embedded API server has no authorization.
     assert level_and_message["permissions"][0] == Level.WARN
-    for about in sorted(level_and_message):
-        wording(f"{about}: {level_and_message[about][1]}")
 
 
-def test_everything_is_installed(wording: Wording) -> None:
+def test_everything_is_installed() -> None:
     """Policies as they are written, and all of Knative's objects ready."""
     found = installed(*POLICIES, *LIMITS, *map(readied, knative(*KNATIVE)), b.a_namespace())
     assert {level for about, (level, _) in found.items() if about != "permissions"} == {Level.OK}
     assert_names(found["Triggers"][1], str(len(knative("Trigger"))))
     assert_names(finding_about(found, "muster.dev/gang-jobs")[1], "team-a")
-    for about in sorted(found):
-        wording(f"{about}: {found[about][1]}")
 
 
 @pytest.mark.parametrize(
@@ -276,17 +262,15 @@ def test_everything_is_installed(wording: Wording) -> None:
         pytest.param(1, None, id="one"),
     ],
 )
-def test_namespaces_that_come_and_go(namespaces: int, level: Level | None, wording: Wording) -> None:
+def test_namespaces_that_come_and_go(namespaces: int, level: Level | None) -> None:
     """Each replaces the adapters of the sources that select all namespaces."""
     names = [f"ci-{index}" for index in range(namespaces)]
     objects = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
     found = installed(*objects, now=datetime.now(UTC))  # noqa: TID251 - the server's own clock
     assert found.get("new namespaces", (None,))[0] == level
-    if level is not None:
-        wording(found["new namespaces"][1])
 
 
-def test_policy_that_was_changed(wording: Wording) -> None:
+def test_policy_that_was_changed() -> None:
     """Another expression would name pods as no function expects; what the server adds is no change."""
     changed = [
         {**obj, "spec": {**obj["spec"], "failurePolicy": "Ignore"}}
@@ -297,7 +281,6 @@ def test_policy_that_was_changed(wording: Wording) -> None:
     found = installed(*changed)
     assert found["MutatingAdmissionPolicy muster-stamp-pods"][0] == Level.WARN
     assert found["MutatingAdmissionPolicy muster-mark-jobs"][0] == Level.OK
-    wording(found["MutatingAdmissionPolicy muster-stamp-pods"][1])
 
 
 @pytest.mark.parametrize("left_out", LIMITS, ids=lambda one: f"{one['kind']}")
@@ -307,16 +290,15 @@ def test_policy_of_an_account_that_is_missing(left_out: Manifest) -> None:
     assert (level, left_out["metadata"]["name"] in message) == (Level.WARN, True)
 
 
-def test_policy_of_an_account_that_was_changed(wording: Wording) -> None:
+def test_policy_of_an_account_that_was_changed() -> None:
     """One that only warns refuses nothing."""
     *others, last = LIMITS
     warning = {**last, "spec": {**last["spec"], "validationActions": ["Warn"]}}
     level, message = installed(*others, warning)[ACCOUNTS]
     assert (level, last["metadata"]["name"] in message) == (Level.WARN, True)
-    wording(message)
 
 
-def test_a_source_that_is_not_ready_is_reported_with_its_reason(wording: Wording) -> None:
+def test_a_source_that_is_not_ready_is_reported_with_its_reason() -> None:
     """What Knative says of it; the others are counted."""
     first, *others = knative("ApiServerSource")
     stored = [readied(first, "False", "sink not found"), *map(readied, others)]
@@ -331,17 +313,14 @@ def test_a_source_that_is_not_ready_is_reported_with_its_reason(wording: Wording
     assert (ready, unready) == (Level.OK, Level.FAIL)
     assert_names(ready_message, str(len(others)), str(len(others) + 1))
     assert_names(unready_message, first["metadata"]["name"], "sink not found")
-    wording(ready_message)
-    wording(unready_message)
 
 
-def test_musters_own_namespace_must_not_opt_in(wording: Wording) -> None:
+def test_musters_own_namespace_must_not_opt_in() -> None:
     """Its pods would wait for Muster."""
     labelled = {"metadata": {"name": "muster-system", "labels": {"muster.dev/gang-jobs": "enabled"}}}
     found = installed({"apiVersion": "v1", "kind": "Namespace", **labelled})
-    level, message = finding_about(found, " muster-system")
+    level, _ = finding_about(found, " muster-system")
     assert level == Level.FAIL
-    wording(message)
 
 
 def test_findings_as_data(muster: Muster, tmp_path: Path) -> None:

@@ -17,14 +17,13 @@ from muster.objects import yaml_files
 from muster.operator.check import Level, check_installation
 from muster.operator.check.installation import _permissions, _policies_of_no_account
 from muster.simulator.apiserver import ApiServer
-from tests.conftest import Wording
 from tests.support import cpu
 from tests.unit.cli.check.test_check import YEARS_LATER, finding_about, findings
 from tests.unit.cli.conftest import assert_names
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 
-def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
+def test_permissions_are_asked_for_each_account() -> None:
     """One review for each verb and resource of its role; what is not allowed is named."""
     roles = [
         manifest for manifest in load(EVENTING / "rbac") if "dead-letter" in manifest["metadata"]["name"]
@@ -38,14 +37,13 @@ def test_permissions_are_asked_for_each_account(wording: Wording) -> None:
     assert level == Level.FAIL
     assert_names(message, "list configmaps", "eventing/rbac")
     assert "create configmaps" not in message
-    wording(message)
     asked = [request.body["spec"] for request in script.requests[:3]]
     assert {review["user"] for review in asked} == {"system:serviceaccount:muster-system:dead-letter"}
     assert [review["resourceAttributes"]["verb"] for review in asked] == ["create", "list", "delete"]
     assert asked[0]["resourceAttributes"]["namespace"] == "muster-system"
 
 
-def test_roles_of_a_million_combinations_are_not_checked(wording: Wording) -> None:
+def test_roles_of_a_million_combinations_are_not_checked() -> None:
     """A role of a kilobyte can have them, and each is a request."""
     roles = [
         copy.deepcopy(manifest)
@@ -58,7 +56,6 @@ def test_roles_of_a_million_combinations_are_not_checked(wording: Wording) -> No
     with serving(ScriptedResponse(201, allowed)) as script, cpu.at_most(2):
         found = findings(check_installation(Client.for_server(script.url), roles, YEARS_LATER))
     assert found["permissions"][0] == Level.WARN
-    wording(found["permissions"][1])
     assert not [request for request in script.requests if request.method == "POST"]
 
 
@@ -100,7 +97,7 @@ def test_a_shared_account_is_one_finding() -> None:
     assert sum("'verb': 'create', 'group': '', 'resource': 'events'" in review for review in asked) == 1
 
 
-def test_rights_of_an_account_that_is_not_installed(wording: Wording) -> None:
+def test_rights_of_an_account_that_is_not_installed() -> None:
     """Those of a component that is named after one-service, which has deleted the account by then."""
     component = load(EVENTING / "components/suspend-after-timeout")
     overlays = (load(EVENTING / "overlays/one-service"), load())
@@ -110,11 +107,10 @@ def test_rights_of_an_account_that_is_not_installed(wording: Wording) -> None:
             findings(check_installation(client, [*one, *component], YEARS_LATER)) for one in overlays
         )
     assert found["account resize-gang"][0] is Level.WARN
-    wording(found["account resize-gang"][1])
     assert "account resize-gang" not in whole
 
 
-def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
+def test_rights_of_a_group_are_asked_for_too() -> None:
     """The overlay one-namespace binds what is in no namespace to all accounts of the team's."""
     file = EVENTING / "overlays/one-namespace/cluster-scoped.yaml"
     replies = [ScriptedResponse(201, {"status": {"allowed": True}})] * 2
@@ -125,7 +121,6 @@ def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
         found = findings(check_installation(Client.for_server(script.url), objects, YEARS_LATER))
     level, message = finding_about(found, " system:serviceaccounts:team-a")
     assert (level, "2" in message) == (Level.OK, True)
-    wording(message)
     asked = [request.body["spec"] for request in script.requests[:2]]
     assert [review["groups"] for review in asked] == [["system:serviceaccounts:team-a"]] * 2
     assert not any("user" in review for review in asked)
@@ -143,14 +138,13 @@ def test_rights_of_a_group_are_asked_for_too(wording: Wording) -> None:
     ],
 )
 def test_objects_that_something_else_answers_are_reported(
-    wording: Wording, folder: str, part: str, status: int, answer: Any, names: list[str]
+    folder: str, part: str, status: int, answer: Any, names: list[str]
 ) -> None:
     """A proxy may answer anything; it is no bug of the command."""
     objects = [manifest for manifest in load(EVENTING / folder) if part in manifest["metadata"]["name"]]
     with serving(ScriptedResponse(status, answer)) as script, pytest.raises(Unavailable) as caught:
         findings(check_installation(Client.for_server(script.url), objects, YEARS_LATER))
     assert_names(caught.value.message, *names)
-    wording(caught.value.message)
 
 
 @pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
@@ -159,11 +153,10 @@ def test_every_policy_names_an_account_of_its_overlay(overlay: str) -> None:
     assert list(_policies_of_no_account(load(EVENTING / "overlays" / overlay))) == []
 
 
-def test_policies_that_limit_nobody_are_reported(tmp_path: Path, wording: Wording) -> None:
+def test_policies_that_limit_nobody_are_reported(tmp_path: Path) -> None:
     """Kustomize changes the namespace of accounts, and not the text of policies."""
     text = {"resources": [str(EVENTING / "overlays" / "cluster")], "namespace": "other"}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
     (finding,) = _policies_of_no_account(load(tmp_path))
     assert finding.level == Level.WARN
     assert_names(finding.message, "muster-create-pod-groups", "one-namespace/accounts")
-    wording(finding.message)

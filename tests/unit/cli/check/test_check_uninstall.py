@@ -11,7 +11,6 @@ from muster.cluster.http.client import Client
 from muster.cluster.observe.snapshot import Snapshot
 from muster.operator.check import Level, check_uninstall
 from muster.simulator.apiserver import ApiServer
-from tests.conftest import Wording
 from tests.support import builders as b
 from tests.unit.cli.check.test_check import ACCOUNTS, LIMITS, POLICIES, lines
 from tests.unit.cli.conftest import Muster
@@ -47,12 +46,11 @@ def without_label(pod: Any) -> None:
         ),
     ],
 )
-def test_not_safe_to_uninstall(wording: Wording, objects: list[Any], place: int, stranded: str) -> None:
+def test_not_safe_to_uninstall(objects: list[Any], place: int, stranded: str) -> None:
     """What would be stranded is named in its place: label, policies, gated pods, pods without a group."""
     found = list(check_uninstall(Snapshot(objects)))
     assert [number for number, finding in enumerate(found) if finding.level is Level.FAIL] == [place]
     assert stranded in found[place].message
-    wording(f"{found[place].about}: {found[place].message}")
 
 
 @pytest.mark.parametrize(
@@ -71,11 +69,10 @@ def test_safe_to_uninstall(objects: list[Any]) -> None:
     assert {finding.level for finding in check_uninstall(Snapshot(objects))} == {Level.OK}
 
 
-def test_policies_of_accounts_may_stay(wording: Wording) -> None:
+def test_policies_of_accounts_may_stay() -> None:
     """They hold no pod back, and limit the functions until these are deleted."""
     *_, about_policies = check_uninstall(Snapshot(LIMITS))
     assert (about_policies.about, about_policies.level) == (ACCOUNTS, Level.OK)
-    wording(about_policies.message)
 
 
 def test_uninstall_exits_with_1_until_it_is_safe(muster: Muster, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
 
 SOURCE = {
@@ -86,7 +85,6 @@ def test_sources_that_cannot_be_used_are_refused(
     muster: Muster,
     filed: Filed,
     tmp_path: Path,
-    wording: Wording,
     server: str,
     sources: str,
     names: list[str],
@@ -97,5 +95,4 @@ def test_sources_that_cannot_be_used_are_refused(
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = without_folder(result.stderr, tmp_path).splitlines()
     assert_names(line, *names)
-    wording(line)
     assert not (tmp_path / "e.jsonl").exists()

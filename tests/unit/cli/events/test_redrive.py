@@ -26,7 +26,6 @@ from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
-from tests.conftest import Wording
 from tests.unit.cli.check.test_check import DEFINITIONS
 from tests.unit.cli.conftest import Muster, assert_names, noting
 from tests.unit.cluster.scripted import ScriptedResponse, serving
@@ -120,9 +119,7 @@ def test_a_row_is_short_whatever_a_sender_wrote(muster: Muster, world: RedriveCl
     assert max(map(len, result.stdout.splitlines())) < 2_000
 
 
-def test_the_list_names_the_function_and_its_answer(
-    muster: Muster, world: RedriveCluster, wording: Wording
-) -> None:
+def test_the_list_names_the_function_and_its_answer(muster: Muster, world: RedriveCluster) -> None:
     """One row for each, and nothing is sent."""
     name = world.store()
     unanswered = world.store(id="2", knativeerrordest="", knativeerrorcode="", knativeerrordata="")
@@ -137,9 +134,8 @@ def test_the_list_names_the_function_and_its_answer(
     ]  # fmt: skip
     (line,) = (line for line in result.stdout.splitlines() if line.startswith(unanswered))
     assert "500" not in line
-    _, _, function, answer, *_ = re.split(r" {2,}", line)
+    _, _, function, *_ = re.split(r" {2,}", line)
     assert function == "-"
-    wording(answer)
     data = json.loads(redrive(muster, world, "-o", "json").stdout)
     assert {(entry["name"], entry["function"]) for entry in data} == {
         (name, "create-workload"),
@@ -148,13 +144,12 @@ def test_the_list_names_the_function_and_its_answer(
     assert world.heard == []
 
 
-def test_nothing_to_list(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_nothing_to_list(muster: Muster, world: RedriveCluster) -> None:
     """Silence would leave open whether it had looked."""
     listed, sent = redrive(muster, world), redrive(muster, world, "--all")
     assert (listed.exit_code, sent.exit_code) == (0, 0)
     assert listed.stdout == sent.stdout
-    (line,) = listed.stdout.splitlines()
-    wording(line)
+    assert len(listed.stdout.splitlines()) == 1
 
 
 def test_all_are_sent_and_forgotten(muster: Muster, world: RedriveCluster) -> None:
@@ -183,18 +178,16 @@ def test_a_letter_that_fails_again_is_stored_again(muster: Muster, world: Redriv
     assert name not in world.letters()
 
 
-def test_only_named_letters_are_sent(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_only_named_letters_are_sent(muster: Muster, world: RedriveCluster) -> None:
     """The others stay."""
     first, second = world.store(), world.store(id="2")
     (line,) = redrive(muster, world, first, "--to", world.url).stdout.splitlines()
     assert_names(line, first)
-    wording(line.replace(first, "NAME"))
     assert world.letters() == [second]
     unknown = redrive(muster, world, "dead-letter-x")
     assert unknown.exit_code == 2
     (line,) = unknown.stderr.splitlines()
     assert_names(line, "dead-letter-x")
-    wording(line)
 
 
 def test_each_letter_that_is_sent_is_shown(
@@ -228,14 +221,13 @@ def test_a_redirect_is_no_acceptance(muster: Muster, world: RedriveCluster) -> N
     assert world.letters() == [name]
 
 
-def test_broker_that_is_not_there(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_broker_that_is_not_there(muster: Muster, world: RedriveCluster) -> None:
     """On a cluster without Knative the broker has to be named."""
     name = world.store()
     sent = redrive(muster, world, "--all")
     assert sent.exit_code == 1
     (line,) = sent.stderr.splitlines()
     assert_names(line, "Broker muster-system/muster", "--to")
-    wording(line)
     assert world.letters() == [name]
 
 
@@ -284,24 +276,22 @@ def test_control_characters_are_escaped(muster: Muster, world: RedriveCluster) -
     assert r"\x1b]0;owned\x07\x1b[2J" in printed
 
 
-def test_event_without_its_data_is_kept(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_event_without_its_data_is_kept(muster: Muster, world: RedriveCluster) -> None:
     """It would be refused as unreadable; the words say what to do instead."""
     name = world.store(data={"words": "x" * Settings().dead_letter_limit_bytes})
     sent = redrive(muster, world, "--all", "--to", world.url)
     assert sent.exit_code == 1
     (line,) = sent.stdout.splitlines()
     assert_names(line, name)
-    wording(line.replace(name, "NAME"))
     assert world.letters() == [name]
     assert world.broker.idle()
 
 
-def test_forget(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_forget(muster: Muster, world: RedriveCluster) -> None:
     """Deleted, not sent."""
     name = world.store()
     (line,) = redrive(muster, world, name, "--forget").stdout.splitlines()
     assert_names(line, name)
-    wording(line.replace(name, "NAME"))
     assert world.letters() == []
     assert world.broker.idle()
 
@@ -334,12 +324,11 @@ def test_no_other_address_is_sent_to(muster: Muster, world: RedriveCluster, addr
     assert world.letters() == [name]
 
 
-def test_the_refused_address_is_cut(muster: Muster, world: RedriveCluster, wording: Wording) -> None:
+def test_the_refused_address_is_cut(muster: Muster, world: RedriveCluster) -> None:
     """The line says what to do."""
     world.store()
     put_broker(world, "http://" + "x" * 9_000)
-    (line,) = redrive(muster, world, "--all").stderr.splitlines()
-    wording(line.replace("x" * 193, "X"))
+    assert len(redrive(muster, world, "--all").stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -349,10 +338,9 @@ def test_the_refused_address_is_cut(muster: Muster, world: RedriveCluster, wordi
         pytest.param(("--all", "name"), "--all", id="all and one"),
     ],
 )
-def test_bad_input(muster: Muster, wording: Wording, arguments: tuple[str, ...], name: str) -> None:
+def test_bad_input(muster: Muster, arguments: tuple[str, ...], name: str) -> None:
     """One line, exit code 2."""
     result = muster("redrive", *arguments)
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert name in line
-    wording(line)

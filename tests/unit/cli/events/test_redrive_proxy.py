@@ -9,13 +9,12 @@ import pytest
 from muster.cluster.http.client import Client
 from muster.operator.redrive import through_api_server
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT
-from tests.conftest import Wording
 from tests.unit.cli.conftest import assert_names
 from tests.unit.cli.events.test_redrive import HOME, JOB_ADDED, KNATIVE
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 
-def test_clusters_own_broker_is_reached_through_the_api_server(wording: Wording) -> None:
+def test_clusters_own_broker_is_reached_through_the_api_server() -> None:
     """Its address resolves in the cluster only; the API server's proxy of Services leads there."""
     address = "http://broker-ingress.knative-eventing.svc.cluster.local/muster-system/muster"
     broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": address}}}
@@ -28,7 +27,6 @@ def test_clusters_own_broker_is_reached_through_the_api_server(wording: Wording)
         assert send(JOB_ADDED) == ""
         refusal = send(JOB_ADDED)
     assert_names(refusal, address, "503", "no endpoints")
-    wording(refusal)
     _, request, _ = script.requests
     assert (request.method, request.headers["content-type"]) == ("POST", "application/cloudevents+json")
     assert request.path == (

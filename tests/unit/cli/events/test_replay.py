@@ -11,7 +11,6 @@ from click.testing import Result
 
 from muster.cli import replay
 from muster.objects import yaml_files
-from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, noting, without_folder
 from tests.unit.cli.sample import UID, a_capture, a_job, a_namespace, an_event, as_yaml
 
@@ -122,9 +121,7 @@ def test_the_objects_each_event_and_the_sweep_are_shown(
 
 
 @pytest.mark.parametrize("field", ["uid", "name"])
-def test_a_group_whose_owner_lacks_a_field_is_reported(
-    muster: Muster, filed: Filed, wording: Wording, field: str
-) -> None:
+def test_a_group_whose_owner_lacks_a_field_is_reported(muster: Muster, filed: Filed, field: str) -> None:
     """At one moment or several: the report names owners, and a group is kept while an owner is there."""
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sweep", "uid": UID}
     group = {
@@ -145,7 +142,6 @@ def test_a_group_whose_owner_lacks_a_field_is_reported(
         result = muster("replay", *files, *chosen)
         assert result.exit_code == 2
         assert_names(result.stderr, "PodGroup team/kept", f"metadata.ownerReferences[0].{field}")
-        wording(result.stderr)
 
 
 @pytest.mark.thorough
@@ -198,7 +194,7 @@ def test_groups_of_the_recording_are_kept_unless_dropped(muster: Muster, filed: 
     assert dropped[0]["schedulingPolicy"] == {"gang": {"minCount": 2}}
 
 
-def test_text_is_for_people(muster: Muster, filed: Filed, wording: Wording) -> None:
+def test_text_is_for_people(muster: Muster, filed: Filed) -> None:
     """Who acted and why, then what there is."""
     result = muster("replay", filed("e.json", an_event()), "--objects", filed("c.yaml", CLUSTER))
     assert result.exit_code == 0
@@ -206,13 +202,9 @@ def test_text_is_for_people(muster: Muster, filed: Filed, wording: Wording) -> N
     assert_names(created, "create_workload", "Job team/sweep", "1")
     (group,) = (line for line in result.stdout.splitlines() if line.startswith(f"PodGroup team/{GROUP}"))
     assert_names(group, "minCount 2", "Job sweep", "Workload sweep-")
-    for line in result.stdout.splitlines():
-        wording(line)
 
 
-def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(
-    muster: Muster, filed: Filed, wording: Wording
-) -> None:
+def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(muster: Muster, filed: Filed) -> None:
     """The others are delivered all the same; the exit status shows it."""
     broken = an_event({"apiVersion": "batch/v1", "kind": "Job"}, id="7")
     stream = filed("e.json", [broken, an_event()])
@@ -221,11 +213,10 @@ def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(
     assert "WorkloadCreated" in result.stdout
     line = result.stderr.splitlines()[-1]
     assert_names(line, "7", "dev.knative.apiserver.resource.add", "400")
-    wording(line)
 
 
 def test_an_invalid_event_stops_the_replay_before_any_delivery(
-    muster: Muster, filed: Filed, tmp_path: Path, wording: Wording
+    muster: Muster, filed: Filed, tmp_path: Path
 ) -> None:
     """A broker would not take it in either; the line is reported."""
     lines = json.dumps(an_event()) + "\n" + json.dumps({**an_event(), "id": ""}) + "\n"
@@ -233,7 +224,6 @@ def test_an_invalid_event_stops_the_replay_before_any_delivery(
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = without_folder(result.stderr, tmp_path).splitlines()
     assert_names(line, "e.jsonl:2", "id")
-    wording(line)
 
 
 def test_objects_that_muster_does_not_read_are_passed_over(muster: Muster, filed: Filed) -> None:
@@ -248,9 +238,7 @@ def test_objects_that_muster_does_not_read_are_passed_over(muster: Muster, filed
     assert len(output["podGroups"]) == 1
 
 
-def test_an_event_that_no_trigger_can_match_is_reported(
-    muster: Muster, filed: Filed, tmp_path: Path, wording: Wording
-) -> None:
+def test_an_event_that_no_trigger_can_match_is_reported(muster: Muster, filed: Filed, tmp_path: Path) -> None:
     """Triggers look at the extensions that ApiServerSource sends; a hand-made event may lack them."""
     event = {key: value for key, value in an_event().items() if key not in {"kind", "apiversion"}}
     result = muster("replay", filed("e.json", event), "--objects", filed("c.yaml", CLUSTER))
@@ -258,25 +246,18 @@ def test_an_event_that_no_trigger_can_match_is_reported(
     assert "WorkloadCreated" not in result.stdout
     (line,) = without_folder(result.stderr, tmp_path).splitlines()
     assert_names(line, "e.json", "apiversion", "kind")
-    wording(line)
-    wording(result.stdout.splitlines()[0])
 
 
-def test_an_event_that_is_not_there_cannot_be_left_out(
-    muster: Muster, filed: Filed, wording: Wording
-) -> None:
+def test_an_event_that_is_not_there_cannot_be_left_out(muster: Muster, filed: Filed) -> None:
     """Events are counted from 1."""
     result = muster("replay", filed("e.json", an_event()), "--without", "2")
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert_names(line, "--without 2", "1")
-    wording(line)
 
 
 @pytest.mark.thorough
-def test_the_moment_that_has_the_job_of_the_events_is_taken(
-    muster: Muster, filed: Filed, wording: Wording
-) -> None:
+def test_the_moment_that_has_the_job_of_the_events_is_taken(muster: Muster, filed: Filed) -> None:
     """Other pods existed before; another moment is used where it is named; missing objects are reported."""
     other = a_pod()
     other["metadata"] |= {"name": "other-0", "uid": "0f6a3c1e-0000-4000-8000-000000000002"}
@@ -289,7 +270,6 @@ def test_the_moment_that_has_the_job_of_the_events_is_taken(
     assert ended(missed)["workloads"] == []
     (line,) = missed.stderr.splitlines()
     assert_names(line, "'start'", "Job team/sweep", "--moment end")
-    wording(line)
 
 
 def test_line_breaks_of_names_make_no_lines(muster: Muster, filed: Filed) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from muster.cli import replay
 from muster.local.serving import WsgiServer
-from tests.conftest import Wording
 from tests.unit.cli.conftest import Filed, Muster, assert_names, noting
 from tests.unit.cli.sample import a_job, a_namespace, an_event
 from tests.unit.cluster.scripted import ScriptedResponse, serving
@@ -56,17 +55,15 @@ def function() -> Iterator[_RefusingFunction]:
 
 
 def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
-    muster: Muster, filed: Filed, function: _RefusingFunction, wording: Wording
+    muster: Muster, filed: Filed, function: _RefusingFunction
 ) -> None:
     """Status, Retry-After, the reply's type, the reason; then how often each."""
     function.refuses = {"2"}
     result = muster("replay", filed("e.json", STREAM[:2]), "--to", function.url)
     assert result.exit_code == 1
-    first, second, summary, *counts = result.stdout.splitlines()
+    first, second, _, *counts = result.stdout.splitlines()
     assert_names(first, "Job", "add", "team/sweep-1", "200", "dev.muster.f.created")
     assert_names(second, "team/sweep-2", "409", "Retry-After 2", "Conflict", "changed meanwhile")
-    for line in (first, second, without_duration(summary)):
-        wording(line)
     assert counts == ["  200: 1", "  409: 1", "  dev.muster.f.created: 1"]
 
 
@@ -118,9 +115,7 @@ def test_structured_mode(muster: Muster, filed: Filed, function: _RefusingFuncti
     assert function.came == [{"id": "structured", "type": "application/cloudevents+json"}]
 
 
-def test_it_keeps_within_the_count(
-    muster: Muster, filed: Filed, function: _RefusingFunction, wording: Wording
-) -> None:
+def test_it_keeps_within_the_count(muster: Muster, filed: Filed, function: _RefusingFunction) -> None:
     """Of eight events to be sent, three are."""
     stream = filed("e.json", STREAM)
     result = muster("replay", stream, "--to", function.url, "--duplicates", "1", "--count", "3")
@@ -128,13 +123,10 @@ def test_it_keeps_within_the_count(
     assert len(function.came) == 3
     summary = result.stdout.splitlines()[3]
     assert_names(summary, "3", "8")
-    wording(without_duration(summary))
 
 
 @pytest.mark.thorough
-def test_it_keeps_within_the_time(
-    muster: Muster, filed: Filed, function: _RefusingFunction, wording: Wording
-) -> None:
+def test_it_keeps_within_the_time(muster: Muster, filed: Filed, function: _RefusingFunction) -> None:
     """An event that is due after an hour is not waited for."""
     late = an_event(id="5", time="2026-11-21T09:17:25Z")
     stream = filed("e.json", [STREAM[0], late])
@@ -143,7 +135,6 @@ def test_it_keeps_within_the_time(
     assert len(function.came) == 1
     summary = result.stdout.splitlines()[1]
     assert_names(summary, "1", "2")
-    wording(without_duration(summary))
 
 
 @pytest.mark.parametrize("subject", ["a\r\nb: c", "\u202e"])
@@ -168,7 +159,7 @@ def test_a_redirect_to_another_server_is_not_followed(
     assert_names(result.stdout, "0 accepted, 1 refused", str(status))
 
 
-def test_a_refused_connection_is_reported(muster: Muster, filed: Filed, wording: Wording) -> None:
+def test_a_refused_connection_is_reported(muster: Muster, filed: Filed) -> None:
     """Refused for every event; the exit status shows it."""
     result = muster("replay", filed("e.json", STREAM[:1]), "--to", "http://127.0.0.1:1")
     assert result.exit_code == 1
@@ -176,8 +167,6 @@ def test_a_refused_connection_is_reported(muster: Muster, filed: Filed, wording:
     assert_names(refusal, "Job", "add", "team/sweep-1")
     assert_names(summary, "0", "1")
     assert count.endswith(": 1")
-    wording(without_duration(summary))
-    wording(count)
 
 
 @pytest.mark.parametrize(
@@ -211,14 +200,13 @@ def test_a_refused_connection_is_reported(muster: Muster, filed: Filed, wording:
     ],
 )
 def test_bad_arguments_for_sending_are_refused(
-    muster: Muster, filed: Filed, wording: Wording, arguments: list[str], names: list[str]
+    muster: Muster, filed: Filed, arguments: list[str], names: list[str]
 ) -> None:
     """In one line, before anything is sent."""
     result = muster("replay", filed("e.json", STREAM), *arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert_names(line, *names)
-    wording(line)
 
 
 def test_another_machine_may_be_allowed(muster: Muster, filed: Filed) -> None:
@@ -230,13 +218,12 @@ def test_another_machine_may_be_allowed(muster: Muster, filed: Filed) -> None:
 
 
 @pytest.mark.parametrize("speed", ["-1", "fast", "nan", "inf"])
-def test_a_speed_is_a_number_or_max(muster: Muster, filed: Filed, wording: Wording, speed: str) -> None:
+def test_a_speed_is_a_number_or_max(muster: Muster, filed: Filed, speed: str) -> None:
     """Click's own words."""
     result = muster("replay", filed("e.json", STREAM), "--to", "http://127.0.0.1:1", "--speed", speed)
     assert result.exit_code == 2
     line = result.stderr.splitlines()[-1]
     assert_names(line, "--speed", speed, "max")
-    wording(line)
 
 
 def test_the_embedded_server_takes_streams_arranged_alike(muster: Muster, filed: Filed) -> None:

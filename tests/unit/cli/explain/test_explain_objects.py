@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.conftest import Wording
 from tests.support import builders as b
 from tests.support.runtimes import a_runtime
-from tests.unit.cli.conftest import Muster, assert_names, without_folder
+from tests.unit.cli.conftest import Muster, assert_names
 
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
@@ -81,12 +80,11 @@ UNGATED = b.with_spec(schedulingGates=[])
 WAITS = a_condition("muster.dev/PodGroupsScheduled", "Unschedulable", "0 of 1 groups scheduled")
 
 
-def test_a_job_that_waits_says_why_and_since_when(lines: Any, wording: Wording) -> None:
+def test_a_job_that_waits_says_why_and_since_when(lines: Any) -> None:
     """In the words of its conditions, from its groups and pods as they are."""
     printed = lines("job/llama", [b.a_job(WAITS), b.a_pod_group(GROUP, REFUSAL), a_member(UNGATED)])
     scheduled = one(printed, "PodGroupsScheduled: ")
     assert_names(scheduled, "Unschedulable", SINCE, NO_ROOM)
-    wording(scheduled)
     assert one(printed, "PodGroupsReady: ").startswith("PodGroupsReady: PodGroupsExist")
 
 
@@ -96,61 +94,52 @@ def test_a_job_whose_group_the_api_server_refused_says_so(lines: Any) -> None:
     assert_names(one(printed, "PodGroupsReady: "), "RefusedByApi", "exceeded quota", GROUP)
 
 
-def test_a_job_that_is_not_grouped_says_what_its_pods_wait_for(lines: Any, wording: Wording) -> None:
+def test_a_job_that_is_not_grouped_says_what_its_pods_wait_for(lines: Any) -> None:
     """The scheduler's answer about the first pod without a node."""
     pod = b.a_pod(b.a_job(label=None), 0, b.unstamped, UNGATED, b.named("llama-0"))
     a_condition("PodScheduled", "Unschedulable", NO_ROOM)(pod)
     printed = lines("job/llama", [b.a_job(label=None), pod])
     line = one(printed, "pods: ")
     assert_names(line, "Unschedulable", SINCE, "llama-0", NO_ROOM)
-    wording(line)
 
 
-def test_with_hold_the_pods_keep_their_gate(muster: Muster, filed: Any, wording: Wording) -> None:
+def test_with_hold_the_pods_keep_their_gate(muster: Muster, filed: Any) -> None:
     """A policy that cannot be used, with onFailure Hold: no fallback PodGroups are promised."""
     policy = {"muster.dev/pod-group-policy": "workload: {onFailure: Hold, groups: [{name: x, minCount: 2}]}"}
     path = filed("job.yaml", b.a_job(b.annotated(policy)))
     text = muster("explain", path).stdout
-    line = one([line.strip() for line in text.splitlines()], "its pods keep their gate")
+    one([line.strip() for line in text.splitlines()], "its pods keep their gate")
     assert "fallback" not in text
-    wording(line)
     (data,) = json.loads(muster("explain", path, "-o", "json").stdout)
     assert data["failure"]["held"]
     assert data["failure"]["reason"] == "InvalidPolicy"
 
 
 PODS = [
-    pytest.param([a_member(b.gated(GATE))], [f"PodGroup {GROUP}", "does not exist"], "gate: ", id="gated"),
+    pytest.param([a_member(b.gated(GATE))], [f"PodGroup {GROUP}", "does not exist"], id="gated"),
     pytest.param(
         [
             b.a_pod_group(GROUP, REFUSAL),
             a_member(UNGATED, a_condition("PodScheduled", "Unschedulable", NO_ROOM)),
         ],
         [f"PodGroup {GROUP}: gang of 2; Unschedulable: {NO_ROOM}"],
-        "waits: ",
         id="refused by the scheduler",
     ),
     pytest.param(
         [b.a_pod_group(GROUP, b.annotated(REFUSED), min_count=None), a_member(UNGATED, b.bound)],
         ["basic, no gang", "RefusedByApi"],
-        "node: ",
         id="in a fallback PodGroup, on a node",
     ),
-    pytest.param([a_member(b.unstamped, unlabelled)], ["none", "muster.dev/group"], "", id="no group"),
+    pytest.param([a_member(b.unstamped, unlabelled)], ["none", "muster.dev/group"], id="no group"),
 ]
 
 
-@pytest.mark.parametrize(("objects", "group", "also"), PODS)
-def test_a_pod_is_explained_with_its_owner(
-    lines: Any, wording: Wording, objects: list[Any], group: list[str], also: str
-) -> None:
+@pytest.mark.parametrize(("objects", "group"), PODS)
+def test_a_pod_is_explained_with_its_owner(lines: Any, objects: list[Any], group: list[str]) -> None:
     """Its group and what it waits for, then the Job that it belongs to."""
     printed = lines("pod llama-0", [b.a_job(), *objects])
     assert printed[0] == "Pod team-a/llama-0"
     assert_names(one(printed, "group: "), *group)
-    wording(one(printed, "group: "))
-    if also:
-        wording(one(printed, also))
     assert "Job team-a/llama" in printed
 
 
@@ -190,14 +179,11 @@ CONFIG_MAPS = [
 
 
 @pytest.mark.parametrize(("config_map", "names"), CONFIG_MAPS)
-def test_a_policy_alone(
-    muster: Muster, filed: Any, wording: Wording, config_map: Any, names: list[str]
-) -> None:
+def test_a_policy_alone(muster: Muster, filed: Any, config_map: Any, names: list[str]) -> None:
     """Whether it can be used, and which jobs it is for."""
     result = muster("explain", filed("policy.yaml", config_map))
     assert result.exit_code == 0, result.output
     assert_names(result.stdout, *names)
-    wording(result.stdout)
 
 
 def test_a_policy_of_a_cluster(lines: Any) -> None:
@@ -317,7 +303,7 @@ SHAPES = [
 
 @pytest.mark.parametrize(("kind", "version", "rest", "path"), SHAPES)
 def test_an_object_of_a_wrong_shape_is_reported_with_the_path(
-    muster: Muster, filed: Any, wording: Wording, kind: str, version: str, rest: Any, path: str
+    muster: Muster, filed: Any, kind: str, version: str, rest: Any, path: str
 ) -> None:
     """One line, exit status 2."""
     body = {"apiVersion": version, "kind": kind, "metadata": {"name": "muster-policy"}, **rest}
@@ -325,11 +311,10 @@ def test_an_object_of_a_wrong_shape_is_reported_with_the_path(
     assert (result.exit_code, result.stdout) == (2, "")
     line = result.stderr.splitlines()[-1]
     assert_names(line, kind, "muster-policy", path)
-    wording(line)
 
 
 def test_files_may_come_from_standard_input_and_be_several(
-    muster: Muster, filed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: Wording
+    muster: Muster, filed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with kubectl."""
     job, namespace = (
@@ -339,6 +324,5 @@ def test_files_may_come_from_standard_input_and_be_several(
     assert "NotMarked" in muster("explain", job, namespace).stdout
     result = muster("explain", job, str(tmp_path / "none.yaml"))
     assert result.exit_code == 2
-    wording(without_folder(result.stderr.strip(), tmp_path))
     monkeypatch.setattr("muster.cli.explain._path", lambda target: Path(job if target == "-" else target))
     assert "Job team-a/llama" in muster("explain", "-").stdout

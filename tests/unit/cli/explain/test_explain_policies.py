@@ -8,12 +8,11 @@ import yaml
 
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.trainer.controller import typed_runtime
-from tests.conftest import Wording
 from tests.support.builders import Object, a_trainjob, owned_by, with_spec
 from tests.unit.cli.explain.test_explain import POLICY, a_plain_job, line_of, run, written
 
 
-def test_a_policy_in_the_spec_of_a_runtime_of_a_file_is_explained(tmp_path: Path, wording: Wording) -> None:
+def test_a_policy_in_the_spec_of_a_runtime_of_a_file_is_explained(tmp_path: Path) -> None:
     """With the labels that mark_runtime writes before the TrainJob exists; a snapshot is not read."""
     group = {"name": "workers", "replicatedJobs": ["node"], "schedulingPolicy": {"gang": {"minCount": 2}}}
     runtime = shipped_runtime("torch-distributed")
@@ -35,10 +34,9 @@ def test_a_policy_in_the_spec_of_a_runtime_of_a_file_is_explained(tmp_path: Path
     assert "gang of 2 of 3 pods" in line_of(result.stdout, "workers: ")
     notes = [line for line in result.stderr.splitlines() if "TrainingRuntime gangs" in line]
     assert len(notes) == 2
-    wording("\n".join(notes))
 
 
-def test_locked_fields_and_who_locked_them_are_shown(tmp_path: Path, wording: Wording) -> None:
+def test_locked_fields_and_who_locked_them_are_shown(tmp_path: Path) -> None:
     """With the policy that applies, and with the one that a lock refuses."""
     admin: Object = {
         "apiVersion": "v1",
@@ -47,9 +45,7 @@ def test_locked_fields_and_who_locked_them_are_shown(tmp_path: Path, wording: Wo
         "data": {"policy": "workload: {}", "locked": "{onFailure: Hold, disruptionMode: {all: {}}}"},
     }
     job = a_plain_job("workload: {onFailure: Hold}")
-    result = run(written(tmp_path, admin, job))
-    wording(line_of(result.stdout, "locked: ").strip())
-    wording(line_of(result.stdout, "not used").strip())
+    run(written(tmp_path, admin, job))
     job["metadata"]["annotations"][POLICY] = "workload: {onFailure: Basic}"
     text = run(written(tmp_path, admin, job)).stdout
     assert "disruptionMode: all" in line_of(text, "locked: ")

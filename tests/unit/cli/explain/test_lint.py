@@ -20,7 +20,6 @@ from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
 from muster.operator.lint import lint
 from muster.policy.resolve import ResolvedOwner
-from tests.conftest import Wording
 from tests.support import builders as b
 from tests.support.runtimes import a_runtime
 from tests.unit.cli.conftest import Muster, assert_names, without_folder
@@ -145,7 +144,7 @@ CASES = [
 
 @pytest.mark.parametrize(("objects", "expected"), CASES)
 def test_faults(
-    muster: Muster, tmp_path: Path, wording: Wording, objects: list[Any], expected: set[tuple[str, str, str]]
+    muster: Muster, tmp_path: Path, objects: list[Any], expected: set[tuple[str, str, str]]
 ) -> None:
     """Each fault is reported once, with its file; an error makes the exit status 1."""
     path = tmp_path / "all.yaml"
@@ -158,7 +157,6 @@ def test_faults(
     assert result.exit_code == any(severity == "error" for severity, _, _ in expected)
     strict = muster("lint", "--strict", str(path))
     assert strict.exit_code == bool(expected)
-    wording(without_folder(strict.stdout, tmp_path))
 
 
 def test_our_own_examples_have_no_fault(muster: Muster) -> None:
@@ -180,17 +178,16 @@ def test_files_count_together_and_faults_name_file_and_document(muster: Muster, 
     assert_names(fault["message"], "ConfigMap team-a/muster-policy", "rack")
 
 
-def test_an_unreadable_file_is_a_fault(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+def test_an_unreadable_file_is_a_fault(muster: Muster, tmp_path: Path) -> None:
     """The other files are checked nevertheless."""
     (tmp_path / "broken.yaml").write_text("a: [1")
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(b.a_job()))
     result = muster("lint", str(tmp_path))
     assert result.exit_code == 1
     assert_names(result.stdout, "UnreadableFile", "broken.yaml", "1 job")
-    wording(without_folder(result.stdout, tmp_path))
 
 
-def test_annotations_for_a_workflow(muster: Muster, filed: Any, tmp_path: Path, wording: Wording) -> None:
+def test_annotations_for_a_workflow(muster: Muster, filed: Any, tmp_path: Path) -> None:
     """One command each, with file and reason, and escaped."""
     path = filed("job.yaml", yaml.safe_dump(b.a_job(a_policy('workload: {"50%": 1}'))))
     result = muster("lint", path, "-o", "github")
@@ -198,17 +195,15 @@ def test_annotations_for_a_workflow(muster: Muster, filed: Any, tmp_path: Path, 
     (line,) = without_folder(result.stdout, tmp_path).splitlines()
     assert line.startswith("::error file=job.yaml,title=InvalidPolicy::")
     assert "50%25" in line
-    wording(line)
 
 
 @pytest.mark.parametrize("target", ["nowhere.yaml", "empty"])
-def test_a_missing_path_is_reported(muster: Muster, tmp_path: Path, wording: Wording, target: str) -> None:
+def test_a_missing_path_is_reported(muster: Muster, tmp_path: Path, target: str) -> None:
     """One line, exit status 2: a wrong path in CI must not pass."""
     (tmp_path / "empty").mkdir()
     result = muster("lint", str(tmp_path / target))
     assert (result.exit_code, result.stdout) == (2, "")
-    (line,) = result.stderr.splitlines()
-    wording(without_folder(line, tmp_path))
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_only_the_last_config_map_of_the_administrator_counts(muster: Muster, tmp_path: Path) -> None:
@@ -236,7 +231,7 @@ def test_each_file_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".yaml", ".yaml.gz"])
 def test_files_whose_data_take_too_much_memory_are_refused(
-    muster: Muster, tmp_path: Path, wording: Wording, suffix: str, monkeypatch: pytest.MonkeyPatch
+    muster: Muster, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line, exit status 2: each file alone would be read, and all their objects be kept."""
     monkeypatch.setattr(memory, "MOST_MEMORY", 1_000_000)
@@ -250,7 +245,6 @@ def test_files_whose_data_take_too_much_memory_are_refused(
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert_names(line, f"c{suffix}", "1000000")
-    wording(without_folder(line, tmp_path))
 
 
 def test_of_many_quotas_the_smallest_is_named() -> None:
@@ -263,23 +257,21 @@ def test_of_many_quotas_the_smallest_is_named() -> None:
     assert_names(warning, "4 pods", "ResourceQuota two", "allows 2")
 
 
-def test_no_name_is_not_the_current_folder(muster: Muster, wording: Wording) -> None:
+def test_no_name_is_not_the_current_folder(muster: Muster) -> None:
     """`muster lint "$FILES"` without any."""
     result = muster("lint", "")
     assert (result.exit_code, result.stdout) == (2, "")
-    wording(result.stderr.strip())
 
 
-def test_a_folder_of_deep_folders_is_refused(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+def test_a_folder_of_deep_folders_is_refused(muster: Muster, tmp_path: Path) -> None:
     """In one line."""
     deep = tmp_path.joinpath(*["d"] * 101)
     deep.mkdir(parents=True)
     result = muster("lint", str(tmp_path))
     assert (result.exit_code, result.stdout) == (2, "")
-    wording(without_folder(result.stderr.strip(), tmp_path.parent))
 
 
-def test_a_link_out_of_the_folder_is_refused(muster: Muster, tmp_path: Path, wording: Wording) -> None:
+def test_a_link_out_of_the_folder_is_refused(muster: Muster, tmp_path: Path) -> None:
     """Of a stranger's change in CI: to a secret, or to /proc/kmsg, which waits for ever."""
     (tmp_path / "secret.yaml").write_text("password: hunter2\n")
     folder = tmp_path / "manifests"
@@ -291,7 +283,6 @@ def test_a_link_out_of_the_folder_is_refused(muster: Muster, tmp_path: Path, wor
     (folder / "other.yaml").symlink_to(tmp_path / "secret.yaml")
     result = muster("lint", str(folder))
     assert (result.exit_code, result.stdout) == (2, "")
-    wording(without_folder(result.stderr.strip(), tmp_path))
 
 
 def test_a_folder_that_is_gone_is_reported(

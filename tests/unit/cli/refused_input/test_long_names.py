@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from muster.objects.meta import overlong_field
-from tests.conftest import Wording
-from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
+from tests.unit.cli.conftest import Filed, Muster, assert_names
 from tests.unit.cli.sample import a_job
 
 LONGEST = {"apiVersion": 317, "kind": 63, "metadata.name": 253, "metadata.namespace": 63}
@@ -25,15 +23,12 @@ def with_text(field: str, text: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("field", LONGEST)
-def test_long_names_are_refused(
-    muster: Muster, filed: Filed, tmp_path: Path, wording: Wording, field: str, command: str
-) -> None:
+def test_long_names_are_refused(muster: Muster, filed: Filed, field: str, command: str) -> None:
     """A name of 28 MB was printed six times: 336 MB, 1.2 GiB of memory."""
     path = filed("job.json", with_text(field, "\x1b" * 100_000))
     result = muster(*COMMANDS[command], path)
     assert result.exit_code == (1 if command == "lint" else 2)
     assert_names(result.output, "job.json", field, str(LONGEST[field]))
-    wording(without_folder(result.output, tmp_path))
 
 
 @pytest.mark.parametrize("field", LONGEST)

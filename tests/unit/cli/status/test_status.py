@@ -18,7 +18,6 @@ from muster.objects import yaml_files
 from muster.objects.resources import Resource
 from muster.operator.status import ClusterStatus, State, read_status
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.conftest import Wording
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster
 
@@ -148,14 +147,12 @@ INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no
     ],
 )
 def test_waiting_owners_and_groups_are_listed(
-    wording: Wording, objects: list[Any], expected: list[tuple[str, str, str]]
+    objects: list[Any], expected: list[tuple[str, str, str]]
 ) -> None:
     """Each thing that waits is one row, and nothing else is."""
     rows = read_status(Snapshot(objects)).items
     assert [(row.what, row.since, row.reason) for row in rows] == expected
     assert {row.namespace for row in rows} <= {"team-a"}
-    for row in rows:
-        wording(row.message)
 
 
 NO_GANG = a_condition("muster.dev/PodGroupsReady", "InvalidPolicy", "groups[0].name: is no DNS label")
@@ -289,13 +286,12 @@ def kubeconfig(tmp_path: Path) -> Any:
 
 
 @pytest.mark.thorough
-def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None:
+def test_of_a_cluster(muster: Muster, kubeconfig: Any) -> None:
     """The tables and the data of a cluster; that nothing waits is said too."""
     path, load = kubeconfig
     load([b.a_namespace()])
     for options in (["-A"], ["-n", "team-a"]):
-        (line,) = muster("status", "--kubeconfig", path, *options).stdout.splitlines()
-        wording(line)
+        assert len(muster("status", "--kubeconfig", path, *options).stdout.splitlines()) == 1
     placed = b.a_pod_group()
     load([b.a_job(NO_GANG, NOT_PLACED), placed, a_member(UNGATED, b.bound)])
     load([b.a_trainjob(NO_ROOM, b.named("qwen"))])
@@ -305,7 +301,6 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any, wording: Wording) -> None
     assert waits[0].split() == ["NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE"]
     assert [line.split()[1:4:2] for line in waits[1:]] == [["trainjob/qwen", "Unschedulable"]]
     assert [line.split()[1:4:2] for line in runs[1:]] == [["job/llama", "InvalidPolicy"]]
-    wording(" ".join(runs[0].split()))  # the width of FOR grows with the age of the condition
     found = json.loads(muster("status", "--kubeconfig", path, "-A", "-o", "json").stdout)
     assert found == yaml_files.load(muster("status", "--kubeconfig", path, "-A", "-o", "yaml").stdout)
     assert {(item["what"], item["state"], item["since"]) for item in found} == {
@@ -328,15 +323,14 @@ def test_groups_of_gated_pods_as_data(muster: Muster, kubeconfig: Any) -> None:
 
 
 def test_unreadable_kinds_fail_the_command(
-    muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch, wording: Wording
+    muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the API server's message, and does not say that nothing waits."""
     unread = ClusterStatus([], {"jobs": "jobs.batch is forbidden"})
     monkeypatch.setattr(status, "read_status", lambda *_, **__: unread)
     result = muster("status", "--kubeconfig", kubeconfig[0], "-A")
     assert (result.exit_code, result.stdout) == (1, "")
-    (line,) = result.stderr.splitlines()
-    wording(line)
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_table_that_is_too_wide_is_folded() -> None:

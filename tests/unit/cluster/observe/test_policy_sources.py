@@ -20,7 +20,6 @@ from muster.policy.sources.source import (
     resolve_policy,
 )
 from muster.simulator.controllers.trainer.controller import typed_runtime
-from tests.conftest import Wording
 from tests.support.builders import (
     Object,
     a_jobset_of_trainjob,
@@ -129,14 +128,11 @@ ON_JOBSET = a_jobset_of_trainjob(modifiers=(annotated({ANNOTATION: "workload: {}
         ),
     ],
 )
-def test_the_highest_source_is_read(
-    given: dict[str, Any], kind: PolicySourceKind, named: str, wording: Wording
-) -> None:
+def test_the_highest_source_is_read(given: dict[str, Any], kind: PolicySourceKind, named: str) -> None:
     """Owner, its JobSet, annotation of the runtime, field of the runtime, ConfigMap: in this order."""
     (source,) = found(*given.pop("objects", []), **given)
     assert source.kind == kind
     assert named in source.where
-    wording(source.where)
 
 
 @pytest.mark.parametrize(

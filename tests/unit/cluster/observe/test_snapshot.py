@@ -8,7 +8,6 @@ from muster.cluster.observe.snapshot import ReadOnlyError, Snapshot
 from muster.objects.patches import PatchType
 from muster.objects.resources import JOBS, JOBSETS, NAMESPACES
 from muster.policy.model import Action, Verb
-from tests.conftest import Wording
 from tests.support.builders import (
     a_job,
     a_namespace,
@@ -41,11 +40,10 @@ class TestSnapshot:
         cluster = Snapshot([a_job(named("a"), labelled({"x": "1"})), a_job(named("b"))])
         assert [body["metadata"]["name"] for body in cluster.list(JOBS, labels=labels)] == names
 
-    def test_a_selector_that_cannot_be_read(self, wording: Wording) -> None:
+    def test_a_selector_that_cannot_be_read(self) -> None:
         """Sets are not in use."""
-        with pytest.raises(ValueError, match=r"x in \(1\)") as refused:
+        with pytest.raises(ValueError, match=r"x in \(1\)"):
             Snapshot([a_job()]).list(JOBS, labels="x in (1)")
-        wording(str(refused.value))
 
     def test_field_selectors_and_namespaces(self) -> None:
         """By dotted path; another namespace has other objects."""
@@ -79,8 +77,7 @@ class TestSnapshot:
             pytest.param(Action(Verb.DELETE, ref(a_trainjob())), "TrainJob team-a/llama", id="a delete"),
         ],
     )
-    def test_writes_are_refused(self, write: Action, named: str, wording: Wording) -> None:
+    def test_writes_are_refused(self, write: Action, named: str) -> None:
         """Only planning happens on one."""
-        with pytest.raises(ReadOnlyError, match=named) as refused:
+        with pytest.raises(ReadOnlyError, match=named):
             Snapshot([]).write(write, "m")
-        wording(str(refused.value))

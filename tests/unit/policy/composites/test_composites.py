@@ -13,7 +13,6 @@ from muster.policy import group_labels
 from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Modifier,
@@ -184,26 +183,22 @@ def test_a_refused_composite_of_a_policy_that_holds_leaves_an_event() -> None:
 
 
 @pytest.mark.parametrize("api", [pytest.param(OFF, id="gate off"), pytest.param(OLD, id="Kubernetes 1.36")])
-def test_where_composites_are_not_served_such_a_policy_is_invalid(
-    api: SchedulingApi, wording: Wording
-) -> None:
+def test_where_composites_are_not_served_such_a_policy_is_invalid(api: SchedulingApi) -> None:
     """Said so, and basic fallback groups let the pods run."""
     decision = plan(plan_workload(observed(blocks(), sources=sources(), scheduling=api), NOW))
     assert decision.reason == Reason.INVALID_POLICY
     assert mentions(decision.message, "CompositePodGroup")
-    wording(decision.message)
     made = [action.target.name for action in decision.actions if action.target.kind == "PodGroup"]
     assert made == [f"llama-main-33333333-{block}" for block in range(3)]
 
 
-def test_a_users_composite_workload_whose_kind_is_switched_off_is_reported(wording: Wording) -> None:
+def test_a_users_composite_workload_whose_kind_is_switched_off_is_reported() -> None:
     """It is stored and cannot be made into groups any more."""
     own = a_users_workload(root=blocks())
     own["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": [ZONE]}
     decision = plan(plan_workload(observed(blocks(), others=[own], scheduling=OFF), NOW))
     assert decision.reason == Reason.API_NOT_SERVED
     assert mentions(decision.message, "mine", "CompositePodGroup")
-    wording(decision.message)
     assert {action.target.kind for action in decision.actions} == {"PodGroup", "Job", "Event"}
     served = plan_workload(observed(blocks(), others=[own]), NOW)
     assert served.reason == Reason.OWN_WORKLOAD
@@ -374,7 +369,7 @@ def test_the_composite_is_right_before_its_groups_are() -> None:
     assert kinds == ["Workload", "CompositePodGroup", "CompositePodGroup", "PodGroup", "PodGroup"]
 
 
-def test_a_missing_composite_is_reported_like_a_missing_group(wording: Wording) -> None:
+def test_a_missing_composite_is_reported_like_a_missing_group() -> None:
     """No other component says so: the scheduler waits for it silently."""
     groups = [a_pod_group(f"llama-main-33333333-{block}") for block in range(3)]
     decision = plan(plan_conditions(seen(groups=groups), NOW))
@@ -383,4 +378,3 @@ def test_a_missing_composite_is_reported_like_a_missing_group(wording: Wording) 
     ready = status.body["status"]["conditions"][0]
     assert ready["reason"] == Reason.WAITING_FOR_POD_GROUP
     assert mentions(ready["message"], "llama-zone-33333333")
-    wording(ready["message"])

@@ -11,7 +11,6 @@ from muster.policy.model import Plan, Verb
 from muster.policy.owner_status.dropped_settings import dropped_settings
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Object,
@@ -80,14 +79,12 @@ def test_dropped_settings_are_reported(
     reason: str,
     missing: tuple[tuple[str, ...], ...],
     there: tuple[tuple[str, ...], ...],
-    wording: Wording,
 ) -> None:
     """The groups exist, so the condition is True; its reason and message say what is missing."""
     condition = ready(a_workload(a_gang("main", 2, **kept)), ASKED)
     assert (condition["status"], condition["reason"]) == ("True", reason)
     assert all(mentions(condition["message"], *facts) for facts in missing)
     assert not any(mentions(condition["message"], field) for field, *_ in there)
-    wording(condition["message"])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +104,7 @@ def test_kept_settings_are_not_reported(workload: Object | None, policy: str, mo
     assert not mentions(condition["message"], "preemptionPolicy")
 
 
-def test_a_size_difference_is_reported_beside_dropped_settings(wording: Wording) -> None:
+def test_a_size_difference_is_reported_beside_dropped_settings() -> None:
     """The reason is the one that came first; the message has both."""
     policy = ASKED.replace("workload: {", "workload: {onScale: Flag, ")
     job = a_job(pods=1)
@@ -123,10 +120,9 @@ def test_a_size_difference_is_reported_beside_dropped_settings(wording: Wording)
     condition = (plan.actions[0].body or {})["status"]["conditions"][0]
     assert condition["reason"] == "ScalingFlagged"
     assert mentions(condition["message"], "llama-main-33333333", 2, 1, *NO_TOPOLOGY, *NO_PREEMPTION)
-    wording(condition["message"])
 
 
-def test_in_a_tree_each_group_is_named(wording: Wording) -> None:
+def test_in_a_tree_each_group_is_named() -> None:
     """Composites as well as the groups below them."""
     policy = (
         "workload: {groups: [{name: all, preemptionPolicy: Never, groups: "
@@ -145,4 +141,3 @@ def test_in_a_tree_each_group_is_named(wording: Wording) -> None:
     assert isinstance(resolved, ResolvedOwner)
     message = dropped_settings(resolved.tree, Workload.read(workload))
     assert mentions(message, "all", *NO_PREEMPTION, "resourceClaims", "DRAWorkloadResourceClaims")
-    wording(message)

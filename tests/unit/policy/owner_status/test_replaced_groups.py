@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import Wording
 from tests.support.builders import (
     a_pod_group,
     a_workload,
@@ -113,13 +112,12 @@ OF_ANOTHER_OWNER = labelled({"muster.dev/owner-uid": "another"})
     ],
 )
 def test_ready_means_as_muster_created_them(
-    given: Observed, status: str, reason: str, facts: tuple[object, ...], wording: Wording
+    given: Observed, status: str, reason: str, facts: tuple[object, ...]
 ) -> None:
     """A PodGroup of the right name is not enough: the pods may wait for it for ever."""
     ready = planned_conditions(given)["PodGroupsReady"]
     assert ready[:2] == (status, reason)
     assert mentions(ready[2], *facts)
-    wording(ready[2])
 
 
 def test_a_gang_that_shrinks_is_as_muster_created_it() -> None:

@@ -8,7 +8,6 @@ from muster.policy.model import NoOp, Plan
 from muster.policy.owners.job import Job
 from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Modifier,
@@ -37,9 +36,7 @@ def a_job_beside(*modifiers: Modifier) -> Observed:
     "modifiers",
     [pytest.param((), id="it runs"), pytest.param((being_deleted,), id="a finalizer keeps it")],
 )
-def test_a_workload_with_the_labels_of_another_owner_is_a_strangers(
-    modifiers: tuple[Modifier, ...], wording: Wording
-) -> None:
+def test_a_workload_with_the_labels_of_another_owner_is_a_strangers(modifiers: tuple[Modifier, ...]) -> None:
     """Muster makes no two Workloads of one name: the pods run one by one, and the condition says why."""
     given = a_job_beside(*modifiers)
     plan = plan_workload(given, NOW)
@@ -47,14 +44,13 @@ def test_a_workload_with_the_labels_of_another_owner_is_a_strangers(
     assert (plan.reason, plan.requeue) == (Reason.WORKLOAD_NAME_TAKEN, False)
     assert [action.target.kind for action in plan.actions] == ["PodGroup", "Job", "Event"]
     assert mentions(plan.message, "llama-86f65b7bb7", "team-a/other")
-    wording(plan.message)
     reported = plan_conditions(given, NOW)
     assert isinstance(reported, Plan)
     ready, *_ = (reported.actions[0].body or {})["status"]["conditions"]
     assert (ready["status"], ready["reason"]) == ("False", Reason.WORKLOAD_NAME_TAKEN)
 
 
-def test_the_workload_of_an_earlier_trainjob_of_the_name_goes_with_it(wording: Wording) -> None:
+def test_the_workload_of_an_earlier_trainjob_of_the_name_goes_with_it() -> None:
     """Both make a Workload of their own name: a JobSet that comes in the TrainJob's place waits for it."""
     jobset = a_jobset()
     earlier = TrainJob.read(a_trainjob(being_deleted))
@@ -63,4 +59,3 @@ def test_the_workload_of_an_earlier_trainjob_of_the_name_goes_with_it(wording: W
     assert isinstance(decision, NoOp)
     assert (decision.reason, decision.requeue) == (Reason.WORKLOAD_NAME_TAKEN, True)
     assert mentions(decision.message, "team-a/llama", "TrainJob")
-    wording(decision.message)

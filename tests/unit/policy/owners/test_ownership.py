@@ -12,7 +12,6 @@ from muster.policy.owners.kind import OwnerObject
 from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from tests.conftest import Wording
 from tests.support.builders import (
     Object,
     a_basic,
@@ -209,12 +208,11 @@ def skipped(given: Observed) -> NoOp:
         ),
     ],
 )
-def test_left_alone(given: Observed, reason: Reason, facts: tuple[str, ...], wording: Wording) -> None:
+def test_left_alone(given: Observed, reason: Reason, facts: tuple[str, ...]) -> None:
     """An owner that is not Muster's to group is skipped, and the reason is named."""
     decision = skipped(given)
     assert decision.reason == reason
     assert mentions(decision.message, *facts)
-    wording(decision.message)
 
 
 def test_the_strongest_of_several_reasons_is_reported() -> None:
@@ -321,14 +319,13 @@ class TestWorkloadOfTheUsersOwn:
         own["spec"]["controllerRef"] = reference
         assert _resolved(observed(others=[own])).own is None
 
-    def test_two_own_workloads_are_a_grouping_failure(self, wording: Wording) -> None:
+    def test_two_own_workloads_are_a_grouping_failure(self) -> None:
         """It is not clear which one to use, so none is."""
         resolved = _resolved(observed(others=[a_users_workload(), a_users_workload(name="also")]))
         assert resolved.own is None
         assert resolved.failure is not None
         assert resolved.failure.reason == Reason.TWO_WORKLOADS
         assert mentions(resolved.failure.message, "also", "mine", "llama")
-        wording(resolved.failure.message)
 
     def test_of_many_own_workloads_one_is_named(self) -> None:
         """Each of up to 512 fallback PodGroups repeats the message."""
@@ -338,13 +335,12 @@ class TestWorkloadOfTheUsersOwn:
         assert mentions(failure.message, f"{0:0250}", "999 others")
         assert len(failure.message) < 400
 
-    def test_it_must_have_a_template_for_every_group_label(self, wording: Wording) -> None:
+    def test_it_must_have_a_template_for_every_group_label(self) -> None:
         """Pods stamped for a group that it lacks would wait for ever."""
         resolved = _resolved(observed(others=[a_users_workload(a_gang("other", 2), a_basic("x"))]))
         assert resolved.failure is not None
         assert resolved.failure.reason == Reason.WORKLOAD_DOES_NOT_FIT
         assert mentions(resolved.failure.message, "mine", "main")
-        wording(resolved.failure.message)
 
     def test_it_may_have_more_templates(self) -> None:
         """A template without pods has no effect."""
@@ -369,12 +365,11 @@ class TestWorkloadOfTheJobController:
     THEIRS = a_users_workload(a_basic("llama-pgt-0"), name="llama-86f65b7bb7")
     LEFTOVER = a_users_workload(a_basic("llama-pgt-0"), name="llama-785fd98b5c")
 
-    def test_muster_leaves_it_alone(self, wording: Wording) -> None:
+    def test_muster_leaves_it_alone(self) -> None:
         """Name and template are the Job controller's."""
         decision = skipped(observed(workload=self.THEIRS, others=[self.THEIRS]))
         assert decision.reason == Reason.UPSTREAM_GROUPS
         assert mentions(decision.message, "llama-86f65b7bb7")
-        wording(decision.message)
 
     def test_also_beside_a_users_own_workload(self) -> None:
         """The Job controller ignores a user's Workload, and groups the pods all the same."""

@@ -9,7 +9,6 @@ from muster.objects.scheduling import PodGroup, Workload
 from muster.policy.model import Action, Decision, NoOp, Plan, Verb
 from muster.policy.plans.orphans import OrphanInputs, owner_uids, plan_orphan
 from muster.policy.reasons import Reason
-from tests.conftest import Wording
 from tests.support.builders import (
     JOB_UID,
     JOBSET_UID,
@@ -62,7 +61,7 @@ KEPT = NoOp(Reason.UP_TO_DATE)
         ),
     ],
 )
-def test_orphans(body: Object, live: set[str], decision: Decision, wording: Wording) -> None:
+def test_orphans(body: Object, live: set[str], decision: Decision) -> None:
     """An object goes, by UID, when its owner is gone or the JobSet it is named after was rebuilt."""
     view: type[KubernetesObject] = Workload if body["kind"] == "Workload" else PodGroup
     obj = view.read(body)
@@ -70,4 +69,3 @@ def test_orphans(body: Object, live: set[str], decision: Decision, wording: Word
     planned = plan_orphan(OrphanInputs(obj, owner_uids(live)))
     assert without_message(planned) == decision
     assert mentions(planned.message, body["kind"], f"team-a/{body['metadata']['name']}")
-    wording(planned.message)

@@ -11,7 +11,6 @@ from muster.policy.model import Action, NoOp, Plan, Reply, Verb
 from muster.policy.plans.create_pod_groups import naming_created
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     TRAINJOB_UID,
@@ -93,7 +92,7 @@ def _min_counts(given: Observed) -> dict[str, int]:
     return {name: spec["schedulingPolicy"]["gang"]["minCount"] for name, spec in _specs(given).items()}
 
 
-def test_the_pod_group_of_a_trainjob(wording: Wording) -> None:
+def test_the_pod_group_of_a_trainjob() -> None:
     """Owned by the TrainJob, then the Workload; refused, a fallback group and an Event take its place."""
     trainjob = a_trainjob()
     workload = a_workload(a_gang("trainer", 2), root=trainjob)
@@ -113,13 +112,12 @@ def test_the_pod_group_of_a_trainjob(wording: Wording) -> None:
     assert (event.optional, event.body["type"]) == (True, "Warning")
     assert event.body["message"] == "{refusal}"
     assert mentions(plan.message, "team-a/llama", "llama-trainer-22222222")
-    wording(plan.message)
     assert plan.reply == Reply(
         "created", ref(trainjob), {"workload": "llama", "podGroups": ["llama-trainer-22222222"]}
     )
 
 
-def test_the_reply_names_the_created_groups(wording: Wording) -> None:
+def test_the_reply_names_the_created_groups() -> None:
     """Where all was refused and the policy holds the pods, only Events are left: nothing was created."""
     workload = a_workload(a_gang("left", 2), a_gang("right", 1), root=PAIR)
     plan = plan_pod_groups(observed(PAIR, workload=workload), NOW)
@@ -133,7 +131,6 @@ def test_the_reply_names_the_created_groups(wording: Wording) -> None:
     none = naming_created(replace(plan, actions=(left.if_refused[0], right.if_refused[0])))
     assert (none.reason, none.reply) == (Reason.REFUSED_BY_API, None)
     assert mentions(none.message, "team-a/llama", "llama-left-22222222", "llama-right-22222222")
-    wording(none.message)
 
 
 PAIR = a_jobset(a_replicated_job("a", pods=2, label="left"), a_replicated_job("b", pods=1, label="right"))
@@ -272,7 +269,7 @@ def test_a_group_being_deleted_does_not_hold_up_the_others() -> None:
     )
 
 
-def test_a_group_label_added_after_the_workload_gets_a_fallback_group(wording: Wording) -> None:
+def test_a_group_label_added_after_the_workload_gets_a_fallback_group() -> None:
     """A Workload takes no new templates, and pods that are stamped all the same must not wait for ever."""
     jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", template_spec(priorityClassName="hi")))
     given = observed(jobset, workload=a_workload(a_gang("a", 2), root=jobset))
@@ -282,7 +279,6 @@ def test_a_group_label_added_after_the_workload_gets_a_fallback_group(wording: W
     reason, _, why = late["metadata"]["annotations"]["muster.dev/stand-in"].partition(": ")
     assert reason == "WorkloadDoesNotFit"
     assert mentions(why, "llama", "b")
-    wording(why)
     assert late["spec"] == {"schedulingPolicy": {"basic": {}}, "priorityClassName": "hi"}
     assert "workloadRef" in dict(made["llama-a-22222222"].body or {})["spec"]
 
@@ -340,12 +336,11 @@ def test_a_group_label_added_after_the_workload_gets_a_fallback_group(wording: W
         ),
     ],
 )
-def test_nothing_to_make(given: Observed, decision: NoOp, facts: tuple[str, ...], wording: Wording) -> None:
+def test_nothing_to_make(given: Observed, decision: NoOp, facts: tuple[str, ...]) -> None:
     """No PodGroup is made, and the reason says who continues."""
     planned = plan_pod_groups(given, NOW)
     assert without_message(planned) == decision
     assert mentions(planned.message, *facts)
-    wording(planned.message)
 
 
 def test_a_recreated_jobset_gets_groups_with_new_names() -> None:

@@ -9,7 +9,6 @@ import pytest
 from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Object,
@@ -98,16 +97,15 @@ def flagged(pods: int) -> dict[str, Any]:
     }
 
 
-def test_flagged_scaling_changes_no_size(wording: Wording) -> None:
+def test_flagged_scaling_changes_no_size() -> None:
     """resize_gang says what it would have done, and does nothing."""
     decision = plan_resize(observed(**flagged(1)), NOW)
     assert isinstance(decision, NoOp)
     assert decision.reason == Reason.SCALING_FLAGGED
     assert mentions(decision.message, "home", "onScale", "llama-main-33333333", 1)
-    wording(decision.message)
 
 
-def test_flagged_scaling_is_said_on_the_owner(wording: Wording) -> None:
+def test_flagged_scaling_is_said_on_the_owner() -> None:
     """A person who asked for it finds it where the groups are reported."""
     decision = plan_conditions(observed(**flagged(1)), NOW)
     assert isinstance(decision, Plan)
@@ -116,7 +114,6 @@ def test_flagged_scaling_is_said_on_the_owner(wording: Wording) -> None:
     ready = status.body["status"]["conditions"][0]
     assert (ready["status"], ready["reason"]) == ("True", Reason.SCALING_FLAGGED)
     assert mentions(ready["message"], "onScale", "llama-main-33333333", 2, 1)
-    wording(ready["message"])
 
 
 def test_the_right_size_is_not_flagged() -> None:

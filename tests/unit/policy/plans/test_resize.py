@@ -10,7 +10,6 @@ from muster.policy import group_labels
 from muster.policy.model import Action, NoOp, Plan, Reply, Verb
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     Object,
@@ -304,11 +303,8 @@ GROWN = a_job(pods=4)
         ),
     ],
 )
-def test_nothing_is_resized(
-    given: Observed, reason: Reason, facts: tuple[object, ...], wording: Wording
-) -> None:
+def test_nothing_is_resized(given: Observed, reason: Reason, facts: tuple[object, ...]) -> None:
     """The number stays, and the reason says why."""
     decision = plan_resize(given, NOW)
     assert without_message(decision) == NoOp(reason)
     assert mentions(decision.message, *facts)
-    wording(decision.message)

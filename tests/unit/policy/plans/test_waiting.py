@@ -10,7 +10,6 @@ from muster.policy.model import NoOp
 from muster.policy.plans.gate_release import placed_together
 from muster.policy.plans.patch_pods import needs_owner
 from muster.policy.reasons import Reason
-from tests.conftest import Wording
 from tests.support import cpu
 from tests.support.builders import (
     NOW,
@@ -163,9 +162,9 @@ FLAG = a_policy().replace("'groups': [{'name': 'chat'", "'onScale': 'Flag', 'gro
         ),
     ],
 )
-def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Held, wording: Wording) -> None:
+def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Held) -> None:
     """Never a part of it while it could not be whole, and never stuck."""
-    assert_ungated(given, decision, wording)
+    assert_ungated(given, decision)
 
 
 def never_placed(*pods: Object) -> Observed:
@@ -221,9 +220,9 @@ OWN["spec"] |= {
         ),
     ],
 )
-def test_numbers_that_never_follow(given: Observed, decision: list[str] | Held, wording: Wording) -> None:
+def test_numbers_that_never_follow(given: Observed, decision: list[str] | Held) -> None:
     """No pod waits for a resize that never comes; the others of its tree it waits for all the same."""
-    assert_ungated(given, decision, wording)
+    assert_ungated(given, decision)
 
 
 STRANGER = labelled({"app.kubernetes.io/managed-by": "someone"})
@@ -264,12 +263,11 @@ def test_pods_do_not_wait_for_groups_that_are_never_resized(given: Observed) -> 
     assert ungated(given) == ALL[:2]
 
 
-def test_the_reply_names_the_whole(wording: Wording) -> None:
+def test_the_reply_names_the_whole() -> None:
     """One event for all pods that were let go: the root of the tree, and its owner."""
     decision = plan_pods(observed_tree([*NEW_PREFILL, *NEW_DECODE]), NOW)
     assert not isinstance(decision, NoOp)
     assert mentions(decision.message, 4, CHAT)
-    wording(decision.message)
     assert decision.reply is not None
     assert decision.reply.owner.kind == "JobSet"
     assert decision.reply.data == {"podGroup": CHAT, "pods": 4}

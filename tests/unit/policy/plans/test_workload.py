@@ -13,7 +13,6 @@ from muster.objects.scheduling import Workload
 from muster.policy import group_labels
 from muster.policy.model import Action, GangGivenUp, NoOp, Plan, Reply, Verb
 from muster.policy.reasons import Reason
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     TRAINJOB_UID,
@@ -59,7 +58,7 @@ CONTROLLED_BY_TRAINJOB = {
 WHOLE: Object = {"disruptionMode": {"all": {}}}
 
 
-def test_the_workload_of_a_trainjob(wording: Wording) -> None:
+def test_the_workload_of_a_trainjob() -> None:
     """One template per group label in the JobSet's order, initializers basic; owned by the TrainJob alone."""
     body = {
         "apiVersion": "scheduling.k8s.io/v1beta1",
@@ -83,7 +82,6 @@ def test_the_workload_of_a_trainjob(wording: Wording) -> None:
         Reply("created", ref(a_trainjob()), {"workload": "llama"}),
     )
     assert mentions(plan.message, "llama", "team-a/llama", "dataset-initializer", "trainer", 3)
-    wording(plan.message)
 
 
 def _created(given: Observed) -> Object:
@@ -174,13 +172,12 @@ EARLIER = a_workload(modifiers=[labelled({"muster.dev/owner-uid": "an-earlier-ui
     ],
 )
 def test_an_existing_object_of_the_name(
-    given: Observed, decision: Plan | NoOp, names: tuple[str, ...], wording: Wording
+    given: Observed, decision: Plan | NoOp, names: tuple[str, ...]
 ) -> None:
     """A Workload is created once and never updated."""
     planned = plan_workload(given, NOW)
     assert without_message(planned) == decision
     assert mentions(planned.message, *names)
-    wording(planned.message)
 
 
 STRANGER = a_workload(
@@ -217,14 +214,13 @@ def fallback_group(name: str, owner: Object, annotation: str, priority: str = ""
     }
 
 
-def test_a_grouping_failure_leaves_fallback_groups_a_condition_and_an_event(wording: Wording) -> None:
+def test_a_grouping_failure_leaves_fallback_groups_a_condition_and_an_event() -> None:
     """A stranger under our name: fallback groups for all groups, the owner's condition, then an Event."""
     job = a_job(HIGH)
     plan = plan_workload(observed(job, workload=STRANGER), NOW)
     assert isinstance(plan, Plan)
     why = plan.message
     assert mentions(why, "llama-86f65b7bb7", "Deployment", "web")
-    wording(why)
     group, condition, event = plan.actions
     wanted = fallback_group("llama-main-33333333", job, f"WorkloadNameTaken: {why}", "hi")
     (refused,) = group.if_refused
@@ -302,7 +298,7 @@ MANAGED_JOB = a_child_job(MANAGED, "a", 0)
 MANAGED_FACTS = ("JobSet", "team-a/llama", "spec.managedBy", "kueue.x-k8s.io/multikueue")
 
 
-def test_stamped_pods_of_a_skipped_owner_get_fallback_groups(wording: Wording) -> None:
+def test_stamped_pods_of_a_skipped_owner_get_fallback_groups() -> None:
     """No stamped pod is left without a PodGroup, and the owner hears why it has no gang."""
     pods = [a_pod(MANAGED_JOB, 0), a_pod(MANAGED_JOB, 1)]
     plan = plan_workload(observed(MANAGED, pods=pods), NOW)
@@ -325,8 +321,6 @@ def test_stamped_pods_of_a_skipped_owner_get_fallback_groups(wording: Wording) -
     assert event.optional
     assert plan.reason == Reason.STAND_INS_CREATED
     assert mentions(plan.message, *MANAGED_FACTS)
-    for message in (skipped.message, written["message"], plan.message):
-        wording(message)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from muster.policy.model import Action, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources import source as sources
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.conftest import Wording
 from tests.support.builders import (
     NOW,
     WORKLOAD_UID,
@@ -138,7 +137,7 @@ def test_a_template_without_pods_has_no_say() -> None:
     assert settings(spec_of(workload)) == {"g": "Never"}
 
 
-def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
+def test_groups_of_one_template_cannot_differ() -> None:
     """They are made of one template; each fallback group has what its own pods have."""
     each = template_labelled({group_labels.GROUP_PER: "job"})
     both = a_jobset(
@@ -148,7 +147,6 @@ def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
     plan = plan_workload(world(both, POLITE, PUSHY), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.PRIORITIES_DIFFER
-    wording(plan.message)
     groups = {
         action.target.name: spec_of(action) for action in plan.actions if action.target.kind == "PodGroup"
     }
@@ -180,13 +178,12 @@ def test_groups_of_one_template_cannot_differ(wording: Wording) -> None:
         ),
     ],
 )
-def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str, wording: Wording) -> None:
+def test_a_policy_that_says_otherwise_is_invalid(policy: str, path: str) -> None:
     """The API server would refuse the groups; fallback groups of the class's own are made instead."""
     plan = plan_workload(world(SIM, POLITE, policy=policy), NOW)
     assert isinstance(plan, Plan)
     assert plan.reason == Reason.INVALID_POLICY
     assert mentions(plan.message, "home", path, "Never")
-    wording(plan.message)
     fallback = [spec_of(action) for action in plan.actions if action.target.kind == "PodGroup"]
     fallback_group = {
         "schedulingPolicy": {"basic": {}},

@@ -8,7 +8,6 @@ import pytest
 
 from muster.policy.model import Plan
 from muster.policy.resolve import ResolvedOwner
-from tests.conftest import Wording
 from tests.support.builders import Object, a_jobset, a_replicated_job, observed, with_spec
 from tests.support.planning import plan_workload, resolve
 
@@ -49,7 +48,7 @@ def test_a_group_that_keeps_running_holds_its_nodes(jobset: Object, stages: list
     assert [(stage.holds, stage.waits) for stage in resolved.stages] == stages
 
 
-def test_the_owner_gets_an_event_when_its_workload_is_created(wording: Wording) -> None:
+def test_the_owner_gets_an_event_when_its_workload_is_created() -> None:
     """Optional, so that a refused Event stops nothing."""
     plan = plan_workload(observed(a_jobset(a_replicated_job("node"), a_launcher("Ready"))), NOW)
     assert isinstance(plan, Plan)
@@ -57,4 +56,3 @@ def test_the_owner_gets_an_event_when_its_workload_is_created(wording: Wording) 
     assert (workload.target.kind, event.target.kind, event.optional) == ("Workload", "Event", True)
     assert event.body is not None
     assert (event.body["reason"], event.body["type"]) == ("HoldsWhileWaiting", "Warning")
-    wording(event.body["message"])

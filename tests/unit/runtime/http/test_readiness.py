@@ -20,7 +20,6 @@ from muster.runtime.config import Settings, connect
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.http.readiness import Readiness
 from muster.simulator.apiserver import ApiServer
-from tests.conftest import Wording
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_handler, a_step
 
 
@@ -37,32 +36,28 @@ from tests.unit.runtime.fakes import NOW, FakeCluster, a_handler, a_step
         pytest.param({"v1beta1/workloads", "v1alpha2/podgroups"}, False, id="half of it is as good as none"),
     ],
 )
-def test_a_missing_api_is_reported_by_a_ready_function(
-    served: set[str], is_on: bool, wording: Wording
-) -> None:
+def test_a_missing_api_is_reported_by_a_ready_function(served: set[str], is_on: bool) -> None:
     """A function that reaches the API server is ready; the message says how to switch on a missing API."""
     cluster = FakeCluster()
     cluster.served = frozenset(served)
     ready, message = Readiness(cluster).ask()
     assert ready
     assert (message == "OK", HOW_TO_SWITCH_ON in message) == (is_on, not is_on)
-    wording(message)
 
 
 @pytest.mark.parametrize(
     ("error", "reason"),
     [(errors.Unavailable("refused"), "Unavailable"), (errors.Unauthorized("expired"), "Unauthorized")],
 )
-def test_not_reached(error: errors.ClusterError, reason: str, wording: Wording) -> None:
+def test_not_reached(error: errors.ClusterError, reason: str) -> None:
     """A function that cannot speak to the API server is not ready."""
     ready, message = Readiness(FakeCluster(on_read=error)).ask()
     assert not ready
     assert reason in message
     assert error.message in message
-    wording(message)
 
 
-def test_last_known_never_waits(wording: Wording) -> None:
+def test_last_known_never_waits() -> None:
     """While an API server is silent the last answer is given at once, and it is asked only once."""
     asked, may_answer = threading.Semaphore(0), threading.Event()
 
@@ -75,7 +70,6 @@ def test_last_known_never_waits(wording: Wording) -> None:
     readiness = Readiness(Silent())
     ready, message = readiness.last_known()
     assert not ready
-    wording(message)
     assert asked.acquire(timeout=5)
     assert readiness.last_known() == (False, message)
     assert not asked.acquire(blocking=False)
@@ -148,19 +142,16 @@ NEEDED = may("get patch", PODS) | may("patch", JOBS, subresource="status")
     ],
 )
 def test_missing_permissions_are_reported_by_a_ready_function(
-    refused: Sequence[str], named: Sequence[str], wording: Wording
+    refused: Sequence[str], named: Sequence[str]
 ) -> None:
     """What it may do it does: one that is not ready is sent no events, and lifts no gate."""
     ready, message = Readiness(Authorizer(*refused), permissions=NEEDED).ask()
     assert ready
     assert [fact for fact in named if fact not in message] == []
     assert ("get pods" in message, "OK" in message) == (False, not refused)
-    wording(message)
 
 
-def test_a_permission_is_asked_for_until_it_is_granted(
-    caplog: pytest.LogCaptureFixture, wording: Wording
-) -> None:
+def test_a_permission_is_asked_for_until_it_is_granted(caplog: pytest.LogCaptureFixture) -> None:
     """Once at start, as a rule; one that is missing again with each probe, and the log says when it came."""
     caplog.set_level(logging.INFO, "muster")
     cluster = Authorizer("patch pods")
@@ -178,11 +169,9 @@ def test_a_permission_is_asked_for_until_it_is_granted(
         ("INFO", {"step": "patch_pods", "reason": "PermissionsGranted"}),
     ]
     assert caplog.messages[0] == missing
-    for message in caplog.messages:
-        wording(message)
 
 
-def test_with_the_api_off_as_well_both_are_reported(wording: Wording) -> None:
+def test_with_the_api_off_as_well_both_are_reported() -> None:
     """Neither trouble hides the other."""
     cluster = Authorizer("patch pods")
     cluster.served = frozenset()
@@ -190,7 +179,6 @@ def test_with_the_api_off_as_well_both_are_reported(wording: Wording) -> None:
     assert ready
     assert HOW_TO_SWITCH_ON in message
     assert "patch pods" in message
-    wording(message)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +194,7 @@ def test_with_the_api_off_as_well_both_are_reported(wording: Wording) -> None:
         ),
     ],
 )
-def test_questions_that_are_not_answered(error: errors.ClusterError, ready: bool, wording: Wording) -> None:
+def test_questions_that_are_not_answered(error: errors.ClusterError, ready: bool) -> None:
     """And all are asked again later."""
     cluster = Authorizer()
     cluster.on_write = error
@@ -214,7 +202,6 @@ def test_questions_that_are_not_answered(error: errors.ClusterError, ready: bool
     is_ready, message = readiness.ask()
     assert is_ready == ready
     assert error.message in message
-    wording(message)
     cluster.on_write = None
     assert readiness.ask() == (True, "OK")
     assert len(cluster.asked) == 3

@@ -11,7 +11,6 @@ import pytest
 
 from muster.simulator.clock import rfc3339_nano
 from muster.simulator.source.sending import Sender
-from tests.conftest import Wording
 
 HEADERS = {"Ce-Type": "dev.knative.apiserver.resource.add", "Ce-Subject": "/apis/v1/namespaces/a/pods/b"}
 
@@ -68,14 +67,13 @@ def test_attempts_of_one_sending_share_an_id_and_sendings_do_not() -> None:
     assert second != first
 
 
-def test_a_drop_is_logged(caplog: pytest.LogCaptureFixture, wording: Wording) -> None:
+def test_a_drop_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     """The only trace of a lost event is one line with its subject and the last answer."""
     with caplog.at_level(logging.ERROR):
         Sender(_Sink(500)).send(HEADERS, b"{}")
     assert "/apis/v1/namespaces/a/pods/b" in caplog.text
     assert "500" in caplog.text
-    (record,) = caplog.records
-    wording(re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID", record.getMessage()))
+    assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ from muster.simulator.source import (
 )
 from muster.simulator.source import source as source_module
 from muster.simulator.source.events import guess_resource
-from tests.conftest import Wording
 
 SECONDS = 5
 Object = dict[str, Any]
@@ -278,7 +277,7 @@ def test_an_api_that_is_not_served_is_waited_for(started: Start) -> None:
 
 
 def test_a_kind_missing_in_a_served_group_is_left_out(
-    started: Start, caplog: pytest.LogCaptureFixture, wording: Wording
+    started: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is logged and never watched, and does not keep the source from being ready."""
     cluster = _Cluster(served={"cronjobs": True})
@@ -286,7 +285,6 @@ def test_a_kind_missing_in_a_served_group_is_left_out(
     assert cluster.watches == []
     (record,) = (record for record in caplog.records if "batch/v1" in record.getMessage())
     assert "jobs" in record.getMessage()
-    wording(record.getMessage())
 
 
 def test_a_stopped_source_sends_nothing_more(started: Start) -> None:

@@ -9,7 +9,6 @@ import pytest
 from muster.kustomize import UnsupportedManifestError
 from muster.simulator.source import Mode, SourceSpec
 from muster.simulator.source.wiring import selector_text
-from tests.conftest import Wording
 
 
 def _source(**spec: Any) -> dict[str, Any]:
@@ -81,11 +80,10 @@ def test_a_missing_field_of_a_source_is_named(change: dict[str, Any], field: str
 
 
 @pytest.mark.parametrize("field", ["owner", "filters", "unheard"])
-def test_ignored_fields_are_refused(wording: Wording, field: str) -> None:
+def test_ignored_fields_are_refused(field: str) -> None:
     """A source that quietly sends more than its YAML asks for would hide a mistake until it is deployed."""
-    with pytest.raises(UnsupportedManifestError, match=rf"\bgroups\b.*\b{field}\b") as refused:
+    with pytest.raises(UnsupportedManifestError, match=rf"\bgroups\b.*\b{field}\b"):
         SourceSpec.from_manifest(_source(**{field: {}}))
-    wording(str(refused.value))
 
 
 @pytest.mark.parametrize(
