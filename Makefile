@@ -101,7 +101,6 @@ golden-update: $(READY) ## Write golden plans, explanations, counts and schemas 
 	$(BIN)/python -m tests.counts
 	$(BIN)/python -m tests.schemas.policy
 	$(BIN)/python -m tests.schemas.replies
-	$(BIN)/python -m tests.docs.cli_reference
 	$(BIN)/pytest --quiet --muster-update
 	@git --no-pager diff --stat
 
