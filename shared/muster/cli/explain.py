@@ -85,8 +85,8 @@ def _as_applied(
     paths: Sequence[Path], below: Cluster | None, namespace: str, show: Callable[[str], None]
 ) -> Iterator[Explanation | Facts]:
     limit = DataLimit()
-    with step_shown("reading") as show_reading:
-        objects = first(read_snapshots(paths, limit, reading=show_reading)).objects
+    with step_shown("reading"):
+        objects = first(read_snapshots(paths)).objects
     assumed = assume_cluster(objects, below, namespace, limit, show)
     show("")
     if not (assumed.owners or assumed.others or assumed.faults):

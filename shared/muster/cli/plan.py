@@ -10,11 +10,15 @@ import click
 from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.output import echo, echo_documents, echo_line, output_option, reading_shown, step_shown
-from muster.objects.memory import DataLimit
 from muster.operator.plan import plan_step
-from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
-from muster.replay.snapshots import choose, read_snapshots
+from muster.replay.snapshots import (
+    choose,
+    first_with,
+    missing_objects,
+    objects_of_events,
+    read_snapshots,
+)
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -67,11 +71,10 @@ def command(
     """  # noqa: D301 - click does not wrap a paragraph after \b
     with errors_as_bad_input():
         step = steps.find_step(function)
-        limit = DataLimit()
         with reading_shown(event_file):
-            request = _single(event_file, read_events(event_file, limit))
+            request = _single(event_file, read_events(event_file))
         with step_shown("reading objects:") as show:
-            snapshots = read_snapshots(object_files, limit, reading=show)
+            snapshots = read_snapshots(object_files)
         named = objects_of_events([request], owners_only=False)
         snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
         for line in missing_objects(named, snapshot, snapshots):

@@ -8,7 +8,7 @@ import socket
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,7 +38,7 @@ from muster.local.serving import WsgiServer
 from muster.objects.text import printable
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
 from muster.replay.recording.checkpoints import CheckpointWriter
-from muster.replay.recording.events import SINK_LIMITS, EventRecorder, sink_app
+from muster.replay.recording.events import EventRecorder, sink_app
 from muster.simulator.source import Source, SourceSpec, TooManyWatchesError, start_all
 
 TICK_SECONDS = 0.5
@@ -120,32 +120,27 @@ def command(  # noqa: PLR0913 - one argument for each option
         connect = partial(_connect, exits, options, sources)
         origin: Origin = connect() if listen is None else HttpSink.at(listen, beyond=beyond)
         cluster = None if objects_file is None else connect()
-        stop = exits.enter_context(stop_signals(ended))  # until here Ctrl-C ends the command
+        exits.enter_context(stop_signals(ended))  # until here Ctrl-C ends the command
         exits.enter_context(_write_errors())
         recorder = EventRecorder(_open(exits, file, overwrite=overwrite), limit=count, full=ended.set)
         exits.callback(recorder.stop)
         checkpoints = None
         if cluster is not None and objects_file is not None:
             output = _open(exits, objects_file, overwrite=overwrite)
-            checkpoints = CheckpointWriter(
-                output, cluster.client, cluster.specs, every, _objects_shown, stop=stop
-            )
+            checkpoints = CheckpointWriter(output, cluster.client, cluster.specs, every)
             checkpoints.write("start")
         duration = 0.0
         if not ended.is_set():
             with origin.record(recorder) as description:
                 echo_line(f"recording {description}; Ctrl-C stops it", err=True)
                 duration = _wait(ended, seconds, recorder, checkpoints)
-        if checkpoints is not None and not checkpoints.stopped:
-            stop.clear()  # a further signal ends the reading of this moment
+        if checkpoints is not None:
             checkpoints.try_write("end")
     _report(file, recorder, duration)
     for plural, number in sorted(origin.interrupted.items()):
         echo_line(f"  interrupted: {number} watches of {plural}; changes may be missing")
     if checkpoints is not None:
         echo_line(f"{objects_file}: moments {', '.join(checkpoints.names) or 'none'}")
-        for reason, number in sorted(checkpoints.left_out.items()):
-            echo_line(f"  left out: {number} {reason}")
     if recorder.error is not None:
         raise CommandError(f"{file}: {recorder.error.strerror}")
     if recorder.recorded.total() < count:
@@ -201,7 +196,7 @@ class HttpSink:
             reason = getattr(error, "strerror", None) or "is no name of a host"
             raise BadInput(f"--listen {host}:{self.port}: {reason}") from None
         try:
-            server = WsgiServer(sink_app(recorder.receive), "sink", self.host, self.port, SINK_LIMITS)
+            server = WsgiServer(sink_app(recorder.receive), "sink", self.host, self.port)
         except OSError as error:
             raise BadInput(f"--listen {host}:{self.port}: {os.strerror(error.errno or 0)}") from None
         try:
@@ -311,15 +306,6 @@ def _wait(
             checkpoints.write_if_due(recorder.recorded.total())
         _show_count(recorder)
     return monotonic() - began
-
-
-@contextmanager
-def _objects_shown() -> Iterator[Callable[[str], None]]:
-    """Show the objects that are read for a checkpoint in place of the line with the count."""
-    if sys.stderr.isatty():
-        clear_line()
-    with step_shown("reading objects, Ctrl-C stops it:") as show:
-        yield show
 
 
 def _show_count(recorder: EventRecorder) -> None:

@@ -22,10 +22,8 @@ from muster.cli.arguments import (
 )
 from muster.cli.output import CommandError, echo, echo_line, echo_sections, output_option, step_shown
 from muster.cli.overlays import overlay_option
-from muster.objects.memory import DataLimit
 from muster.objects.text import cut_to
 from muster.replay.activity import Activity
-from muster.replay.moments import first_with, missing_objects, objects_of_events
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.recording.events import describe
 from muster.replay.replay import (
@@ -38,7 +36,14 @@ from muster.replay.replay import (
     without_groups,
 )
 from muster.replay.resending import ContentMode, Pace, SentEvent, outgoing, resend
-from muster.replay.snapshots import RecordedObjects, choose, read_snapshots
+from muster.replay.snapshots import (
+    RecordedObjects,
+    choose,
+    first_with,
+    missing_objects,
+    objects_of_events,
+    read_snapshots,
+)
 from muster.replay.summary import Summary, as_lines, summarize
 from muster.simulator.broker import CloudEvent, HttpTarget
 
@@ -166,8 +171,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     """
     arrangement = Arrangement(without, reverse, duplicates, twice, shuffle)
     with errors_as_bad_input():
-        limit = DataLimit()
-        requests = _requests(event_files, limit)
+        requests = _requests(event_files)
         with step_shown("reading") as show:
             for number, request in enumerate(requests, start=1):
                 show(f"event {number} of {len(requests)}")
@@ -180,7 +184,7 @@ def command(  # noqa: PLR0913 - one argument for each option
             _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
             _send(stream, **http_options)
             return
-        snapshots = _snapshots(object_files, limit, moments, requests, drop_groups=drop_groups)
+        snapshots = _snapshots(object_files, moments, requests, drop_groups=drop_groups)
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
         with step_shown("replaying") as show:
             result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, overlay, show)
@@ -214,19 +218,18 @@ def _replay(
         raise CommandError(str(error)) from None
 
 
-def _requests(paths: Sequence[Path], limit: DataLimit) -> list[RecordedRequest]:
+def _requests(paths: Sequence[Path]) -> list[RecordedRequest]:
     """Return the events of all files."""
     requests: list[RecordedRequest] = []
     with step_shown("reading events:") as show:
         for number, path in enumerate(paths, start=1):
             show(f"file {number}")
-            requests += read_events(path, limit)
+            requests += read_events(path)
     return requests
 
 
 def _snapshots(
     paths: Sequence[Path],
-    limit: DataLimit,
     checkpoints: Sequence[str],
     requests: Sequence[RecordedRequest],
     *,
@@ -234,7 +237,7 @@ def _snapshots(
 ) -> list[RecordedObjects]:
     """Return the moments to replay at; say which of the owners that the events name are in none of them."""
     with step_shown("reading objects:") as show:
-        snapshots = read_snapshots(paths, limit, reading=show)
+        snapshots = read_snapshots(paths)
         show("those of the events")
         owners = objects_of_events(requests)
         chosen = [

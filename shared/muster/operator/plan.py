@@ -22,7 +22,7 @@ from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.trainjob import TrainJob
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import EVENT_LIMITS, RecordedRequest
+from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
 from muster.runtime.http.responses import first_fault
 from muster.runtime.step import Step, Subject
@@ -74,7 +74,7 @@ def _plans(
 ) -> Iterator[Document]:
     cluster = Snapshot(stored)
     try:
-        found = subjects(step, parse(request.headers, request.body, EVENT_LIMITS), cluster)
+        found = subjects(step, parse(request.headers, request.body), cluster)
     except UnreadableEvent as error:
         raise BadFileError(request.location, str(error)) from None
     except ValidationError as error:

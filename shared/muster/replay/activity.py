@@ -8,11 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from muster.objects.text import cut_to
 from muster.runtime.telemetry import logs
-
-_MESSAGE_LENGTH = 1024
-"""The most characters of a message that is kept: a replay has an activity for each delivery."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,7 @@ class Activity:
             about=f"{fields.get('kind', '')} {full_name}".strip(),
             outcome=fields["outcome"],
             reason=fields["reason"],
-            message=cut_to(message, _MESSAGE_LENGTH),
+            message=message,
             actions=fields["actions"],
             status=fields["status"],
             milliseconds=fields.get("duration_ms", 0.0),

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from muster.events.cloudevent import EventLimits
-from muster.objects.memory import DataLimit, memory_of
-from muster.objects.text import has_more_values, json_bytes
 from muster.replay.files import (
     BadFileError,
-    are_json_lines,
-    decoded,
     format_suffix,
     json_lines,
-    json_value,
-    located,
     read_bytes,
+    read_text,
     yaml_documents,
 )
-from muster.runtime.config import Settings
 
 STRUCTURED = "application/cloudevents+json"
-MOST_EVENTS = 200_000
-"""The most events of a file: 256 MiB of `{}` would be eighty million."""
-MOST_VALUES = Settings.body_limit_values
-"""The most JSON values of an event: the functions refuse more, and 8 MiB of `{"a":[]}` take 500 MiB. A file
-counts a body that is a string as one value."""
-EVENT_LIMITS = EventLimits(MOST_VALUES, Settings.attribute_limit)
-"""The limits of an event in a file: those of the functions."""
-EVENT_BYTES = 500
-"""Bytes of an event beside its body."""
-EVENT_TEXT_BYTES = 64 * 1024 * 1024
-"""The most bytes of an event, which is copied several times; an object of a cluster has 1.5 MiB."""
-_REQUEST_FIELDS = {"headers", "body"}
 
 
 @dataclass(frozen=True)
@@ -69,72 +49,36 @@ class RecordedRequest:
         return time if isinstance(time, str) else ""
 
 
-def read_events(path: Path, limit: DataLimit | None = None) -> list[RecordedRequest]:
+def read_events(path: Path) -> list[RecordedRequest]:
     """Return the events of a file.
 
     The file holds one structured CloudEvent as JSON or YAML, or several as JSON Lines, as a YAML stream or as
-    a JSON batch (an array). In place of each event it may have `{headers, body}`, a recorded request, whose
-    body is a string, or any other JSON value that is the body.
-
-    Args:
-        path: of the file.
-        limit: of the data of all files of a command, bodies among them; None for one of its own.
+    a list; or captured requests `{headers, body}` in the same forms, where an object as body is sent as JSON.
 
     Raises:
-        BadFileError: the file cannot be read, has no event, has more than MOST_EVENTS, or has a value that is
-            no event, or one of more than EVENT_TEXT_BYTES; or the events take more memory than the limit.
+        BadFileError: the file cannot be read, has no event, or has a value that is no event.
     """
-    limit = limit or DataLimit()
-    documents = _documents(path, read_bytes(path), limit)
-    requests: list[RecordedRequest] = []
-    with located(str(path)):
-        for request in islice(_all_requests(documents), MOST_EVENTS + 1):
-            if len(request.body) > EVENT_TEXT_BYTES:
-                raise BadFileError(request.location, f"has more than {EVENT_TEXT_BYTES} bytes")
-            limit.take(EVENT_BYTES + len(request.body) + memory_of(request.headers))
-            requests.append(request)
-    if len(requests) > MOST_EVENTS:
-        raise BadFileError(str(path), f"has more than {MOST_EVENTS} events")
+    requests = [
+        request for location, document in _documents(path) for request in _requests(location, document)
+    ]
     if not requests:
         raise BadFileError(str(path), "has no event")
     return requests
 
 
-def _documents(path: Path, content: bytes, limit: DataLimit) -> Iterator[tuple[str, Any]]:
+def _documents(path: Path) -> Iterator[tuple[str, Any]]:
     if format_suffix(path) in {".jsonl", ".ndjson"}:
-        yield from json_lines(path, content, limit, EVENT_TEXT_BYTES)
+        yield from json_lines(path, read_bytes(path))
         return
-    text = decoded(str(path), content)
-    del content  # as large as the text
-    try:
-        yield str(path), json_value(text, limit)
-    except (ValueError, RecursionError) as error:
-        if are_json_lines(content := text.encode()):
-            yield from json_lines(path, content, limit, EVENT_TEXT_BYTES)
-        elif format_suffix(path) == ".json":
-            raise BadFileError(str(path), f"is not JSON: {error}") from None
-        else:
-            left = limit.left
-            documents = yaml_documents(path, text, limit)
-            limit.left = left  # the bodies of the events count instead
-            yield from _numbered(path, documents)
-
-
-def _numbered(path: Path, documents: list[Any]) -> Iterator[tuple[str, Any]]:
+    documents = yaml_documents(path, read_text(path))
     for number, document in enumerate(documents, start=1):
         yield str(path) if len(documents) == 1 else f"{path}: document {number}", document
-
-
-def _all_requests(documents: Iterable[tuple[str, Any]]) -> Iterator[RecordedRequest]:
-    for location, document in documents:
-        yield from _requests(location, document)
 
 
 def _requests(location: str, document: Any) -> Iterator[RecordedRequest]:
     if isinstance(document, list):
         for number, entry in enumerate(document):
-            separator = ", " if ":" in location else ""
-            yield _request(f"{location}{separator}[{number}]", entry)
+            yield _request(f"{location}[{number}]", entry)
     else:
         yield _request(location, document)
 
@@ -144,44 +88,26 @@ def _request(location: str, document: Any) -> RecordedRequest:
         raise BadFileError(location, "an event is a JSON object, a CloudEvent or {headers, body}")
     if "headers" not in document or "specversion" in document:
         return RecordedRequest({"content-type": STRUCTURED}, _to_json(location, document), location)
-    if unknown := set(document) - _REQUEST_FIELDS:
-        raise BadFileError(
-            location, f"a captured request has headers and body, not {', '.join(map(str, unknown))}"
-        )
-    headers = _headers(location, document["headers"])
-    return RecordedRequest(headers, _body(location, document.get("body")), location)
+    headers, body = document["headers"], document.get("body")
+    if set(document) - {"headers", "body"} or not isinstance(headers, dict):
+        raise BadFileError(location, "a captured request has headers, an object, and body")
+    sent = {name: _single(f"{location}: headers.{name}", value) for name, value in headers.items()}
+    if body is None or isinstance(body, str):
+        return RecordedRequest(sent, (body or "").encode(errors="replace"), location)
+    return RecordedRequest(sent, _to_json(f"{location}: body", body), location)
 
 
-def _headers(location: str, headers: Any) -> dict[str, str]:
-    if not isinstance(headers, dict):
-        raise BadFileError(f"{location}: headers", "must be an object of names and values")
-    strings: dict[str, str] = {}
-    for name, value in headers.items():
-        # Go's http.Header is a list of values for each name.
-        single = value[0] if isinstance(value, list) and len(value) == 1 else value
-        if not isinstance(single, str):
-            raise BadFileError(f"{location}: headers.{name}", "must be a string")
-        strings[str(name)] = single
-    return strings
-
-
-def _body(location: str, body: Any) -> bytes:
-    if body is None:
-        return b""
-    if not isinstance(body, str):
-        return _to_json(f"{location}: body", body)
-    try:
-        encoded = body.encode()
-    except UnicodeEncodeError as error:
-        raise BadFileError(f"{location}: body", f"has half a character: {error.reason}") from None
-    if has_more_values(encoded, MOST_VALUES):
-        raise BadFileError(f"{location}: body", f"has more than {MOST_VALUES} JSON values")
-    return encoded
+def _single(location: str, value: Any) -> str:
+    """Return the value of a header; Go's http.Header is a list of values for each name."""
+    single = value[0] if isinstance(value, list) and len(value) == 1 else value
+    if not isinstance(single, str):
+        raise BadFileError(location, "must be a string")
+    return single
 
 
 def _to_json(location: str, value: Any) -> bytes:
     try:
-        return json_bytes(value)
+        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise BadFileError(location, f"cannot be JSON: {error}") from None
 

@@ -19,11 +19,10 @@ from muster.cluster.read import each
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, step_files
 from muster.objects.resources import is_known
-from muster.objects.text import has_more_values
 from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import MOST_VALUES, RecordedRequest
+from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object, Objects, RecordedObjects
 from muster.replay.wiring import release_of, watched_kinds, wiring_of
 from muster.runtime.config import Settings
@@ -89,7 +88,7 @@ class ReplayResult:
     Attributes:
         objects: all objects of the cluster.
         activities: what the functions did, in order.
-        dead_letters: the naming attributes of events that no retry could deliver.
+        dead_letters: the events that no retry could deliver.
     """
 
     objects: Objects
@@ -194,24 +193,16 @@ SWEEP = CloudEvent(
 )
 
 
-_NAMING = ("id", "type", "subject", "knativeerrorcode")
-"""The attributes of a dead letter that are kept: an event may have thousands, and goes to six functions."""
-
-
 def event_of(request: RecordedRequest) -> CloudEvent:
     """Return a recorded event as a broker parses it, without the TTL of the one that it came from.
 
     Raises:
-        BadFileError: the broker would refuse it, or its data, which may be Base64, has too many values.
+        BadFileError: the broker would refuse it.
     """
     try:
         event = CloudEvent.from_http(request.headers, request.body)
     except NotAnEventError as error:
         raise BadFileError(request.location, str(error)) from None
-    except RecursionError:
-        raise BadFileError(request.location, "is nested too deeply") from None
-    if has_more_values(event.data, MOST_VALUES):
-        raise BadFileError(request.location, f"its data has more than {MOST_VALUES} JSON values")
     return event.without(TTL)
 
 
@@ -258,7 +249,7 @@ class ReplayStack:
         now: the only time the functions see.
         overlay: the kustomization folder with triggers, sources and steps.
         activities: what the functions did so far.
-        dead_letters: the naming attributes of what could not be delivered so far.
+        dead_letters: the events that could not be delivered so far.
         server: the API server, of the release that the overlay is for.
     """
 
@@ -345,8 +336,7 @@ class ReplayStack:
         return call
 
     def _store_dead_letter(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
-        letter = CloudEvent.from_http(headers, body)
-        self.dead_letters.append(CloudEvent({name: letter[name] for name in _NAMING}))
+        self.dead_letters.append(CloudEvent.from_http(headers, body))
         return Answer(202)
 
     def _changes(self) -> Iterator[CloudEvent]:

@@ -12,7 +12,6 @@ from enum import StrEnum
 from math import inf
 from time import monotonic
 
-from muster.objects.text import cut_to, json_bytes
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest, time_of
 from muster.replay.replay import event_of
@@ -31,10 +30,6 @@ class ContentMode(StrEnum):
 
     BINARY = "binary"
     STRUCTURED = "structured"
-
-
-REASON_LENGTH = 4096
-"""The most characters of an answer that are shown. Those of functions have at most 1,024 of a message."""
 
 
 @dataclass(frozen=True)
@@ -71,43 +66,25 @@ class Pace:
     seconds: float | None = None
 
 
-@dataclass(frozen=True)
-class OutgoingEvent:
-    """An event and the request to send it with.
-
-    Attributes:
-        event: the event.
-        headers: of the request.
-        body: of the request.
-    """
-
-    event: CloudEvent
-    headers: Mapping[str, str]
-    body: bytes
-
-
-def outgoing(request: RecordedRequest, mode: ContentMode) -> OutgoingEvent:
-    """Return a recorded event with its request in a content mode.
+def outgoing(request: RecordedRequest, mode: ContentMode) -> tuple[CloudEvent, Mapping[str, str], bytes]:
+    """Return a recorded event with the headers and body of its request in a content mode.
 
     Raises:
         BadFileError: the request is no event, or one that the mode cannot carry.
     """
     event = event_of(request)
     if mode is ContentMode.BINARY:
-        return OutgoingEvent(event, event.headers(), event.data)
+        return event, event.headers(), event.data
     try:
-        body = json_bytes(event.structured())
-    except (ValueError, RecursionError):
+        return event, {"Content-Type": STRUCTURED}, json.dumps(event.structured()).encode()
+    except ValueError:
         raise BadFileError(request.location, "its data is not JSON, contrary to its content type") from None
-    return OutgoingEvent(event, {"Content-Type": STRUCTURED}, body)
 
 
 def resend(
     stream: Sequence[RecordedRequest], mode: ContentMode, target: Target, pace: Pace, stop: threading.Event
 ) -> Iterator[SentEvent]:
     """Send events one after the other, each after the answer to the one before, and yield each answer.
-
-    Each request is made when it is sent: all of them would take as much memory as the events again.
 
     The recorded times are used in ascending order, whatever the order of the events: the first event is sent
     at the earliest time. Events without a time are sent at once.
@@ -125,7 +102,7 @@ def resend(
         rest = max(0.0, min(began + delay, end) - monotonic())
         if stop.wait(min(rest, threading.TIMEOUT_MAX)) or monotonic() >= end:
             return
-        yield _send(outgoing(request, mode), target, min(ANSWER_SECONDS, end - monotonic()))
+        yield _send(*outgoing(request, mode), target, min(ANSWER_SECONDS, end - monotonic()))
 
 
 def send_times(stream: Sequence[RecordedRequest], speed: float) -> list[float]:
@@ -137,10 +114,11 @@ def send_times(stream: Sequence[RecordedRequest], speed: float) -> list[float]:
     return sorted(max(0.0, (time - first).total_seconds()) / speed for time in times)
 
 
-def _send(outgoing_event: OutgoingEvent, target: Target, seconds: float) -> SentEvent:
-    event = outgoing_event.event
+def _send(
+    event: CloudEvent, headers: Mapping[str, str], body: bytes, target: Target, seconds: float
+) -> SentEvent:
     try:
-        answer = target(outgoing_event.headers, outgoing_event.body, seconds)
+        answer = target(headers, body, seconds)
     except NoAnswerError as error:
         return SentEvent(event, 0, reason=f"within {seconds:.0f} s" if error.timed_out else str(error))
     return _with_answer(event, answer)
@@ -162,7 +140,7 @@ def _with_answer(event: CloudEvent, answer: Answer) -> SentEvent:
 
 def _reason(body: bytes) -> str:
     """Return reason and message of an error answer of a function, else the first line of the body."""
-    with suppress(ValueError, TypeError, KeyError, RecursionError):
+    with suppress(ValueError, TypeError, KeyError):
         answer = json.loads(body)
-        return cut_to(" ".join(f"{answer['reason']}: {answer['message']}".split()), REASON_LENGTH)
-    return next(iter(cut_to(body.decode(errors="replace"), REASON_LENGTH).splitlines()), "")
+        return " ".join(f"{answer['reason']}: {answer['message']}".split())
+    return next(iter(body.decode(errors="replace").splitlines()), "")

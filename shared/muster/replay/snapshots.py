@@ -1,36 +1,41 @@
-"""Read the objects of clusters from files: YAML streams of objects and Lists, with or without checkpoints.
+"""The objects of clusters in files: YAML streams of objects and Lists, with or without moments.
 
-A List with the field `moment` is a checkpoint, as `muster.replay.recording.checkpoints` writes it.
+A List with the field `moment` is a moment of a recording, as `muster.replay.recording.checkpoints` writes it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from muster.objects.memory import DataLimit
-from muster.objects.meta import MOST_TEXT, has_too_much_text, overlong_field
-from muster.objects.text import cut_to
-from muster.replay.files import BadFileError, located, read_text, yaml_documents
+from muster.events.model import Happened, ResourceEvent
+from muster.events.parse import UnreadableEvent, parse
+from muster.policy.owners import kind_of
+from muster.replay.files import BadFileError, read_text, yaml_documents
+from muster.replay.recorded_requests import RecordedRequest
 
 Object = dict[str, Any]
 Objects = list[Object]
 
-_NAMES_SHOWN, _NAME_SHOWN = 50, 100
-"""The most moments that an error lists, and the most characters of each: a file may have any."""
+Named = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
+
+SHOWN = 3
+"""So many missing objects are named; the others are counted."""
 
 
 @dataclass(frozen=True)
 class RecordedObjects:
-    """All objects of a cluster at one checkpoint.
+    """All objects of a cluster at one moment.
 
     Attributes:
-        checkpoint: its name in the recording; "" if the files have no checkpoints.
-        own: the objects of this checkpoint alone, in the order of the files.
-        shared: the objects of all checkpoints; the same list for each of them.
+        checkpoint: the moment's name in the recording; "" if the files have no moments.
+        own: the objects of this moment alone, in the order of the files.
+        shared: the objects of all moments; the same list for each of them.
     """
 
     checkpoint: str
@@ -41,10 +46,6 @@ class RecordedObjects:
     def objects(self) -> Objects:
         """All objects; of several with the same kind and name only the last."""
         return _latest([*self.shared, *self.own])
-
-
-OBJECT_BYTES = 1000
-"""Bytes that a command keeps of an object beside its data: its key, its place in the file, and its view."""
 
 
 @dataclass(frozen=True)
@@ -62,79 +63,42 @@ class LocatedObject:
     body: Object
 
 
-def read_snapshots(
-    paths: Iterable[Path],
-    limit: DataLimit | None = None,
-    *,
-    reading: Callable[[str], object] = lambda _step: None,
-) -> list[RecordedObjects]:
-    """Return the objects at each checkpoint in files, in their order; one entry if they have no checkpoints.
+def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
+    """Return the objects at each moment in files, in their order; one entry if they have no moments.
 
-    Objects outside of checkpoints are part of each of them, and checkpoints of the same name in several files
-    are merged.
-
-    Args:
-        paths: the files.
-        limit: of their data together, and of other files of a command; None for one of their own.
-        reading: called with `file 7` and so on before each is read.
+    Objects outside of moments are part of each of them, and moments of the same name in several files are
+    merged.
 
     Raises:
-        BadFileError: a file cannot be read, or has a value that is no object; or the data take more memory
-            than the limit.
+        BadFileError: a file cannot be read, or has a value that is no object.
     """
-    limit = limit or DataLimit()
     always: Objects = []
     checkpoints: dict[str, Objects] = {}
-    for number, path in enumerate(paths, start=1):
-        reading(f"file {number}")
-        for location, document in _documents(path, limit):
+    for path in paths:
+        for location, document in _documents(path):
             checkpoint = document.get("moment") if isinstance(document, dict) else None
             objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
-            objects.extend(_counted(path, limit, _objects(location, document)))
+            objects.extend(_objects(location, document))
     if not checkpoints:
         return [RecordedObjects("", always)]
     return [RecordedObjects(name, objects, always) for name, objects in checkpoints.items()]
 
 
-def read_located(
-    path: Path, limit: DataLimit | None = None, *, skip_others: bool = False
-) -> Iterator[LocatedObject]:
+def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
     """Yield the objects of a file with the number of their document.
 
     Args:
         path: of the file.
-        limit: of the data of all files of a command; None for one of its own.
-        skip_others: whether documents that are no objects are skipped.
+        skip_others: whether documents that are no objects, such as a kustomization, are skipped.
 
     Raises:
         BadFileError: the file cannot be read, or has a value that is no object.
-        TooMuchReadError: the data take more memory than the limit.
     """
-    limit = limit or DataLimit()
-    for number, (location, document) in enumerate(_documents(path, limit), start=1):
+    for number, (location, document) in enumerate(_documents(path), start=1):
         if skip_others and not _looks_like_objects(document):
             continue
-        for body in _counted(path, limit, _objects(location, document)):
+        for body in _objects(location, document):
             yield LocatedObject(path, number, body)
-
-
-def _counted(path: Path, limit: DataLimit, objects: Iterable[Object]) -> Iterator[Object]:
-    """Yield objects of a file, each once OBJECT_BYTES of the limit are taken for it."""
-    for body in objects:
-        with located(str(path)):
-            limit.take(OBJECT_BYTES)
-        yield body
-
-
-def _looks_like_objects(document: Any) -> bool:
-    """Whether a document is an object or a List of objects; a kustomization has a kind, but no metadata."""
-    return isinstance(document, dict) and "kind" in document and bool({"metadata", "items"} & set(document))
-
-
-def _documents(path: Path, limit: DataLimit | None) -> Iterator[tuple[str, Any]]:
-    """Yield the location, `cluster.yaml: document 2`, and the content of each document."""
-    for number, document in enumerate(yaml_documents(path, read_text(path, limit), limit), start=1):
-        yield f"{path}: document {number}", document
 
 
 def choose(
@@ -142,30 +106,97 @@ def choose(
     checkpoint: str,
     default: Callable[[Sequence[RecordedObjects]], RecordedObjects],
 ) -> RecordedObjects:
-    """Return the objects at a checkpoint, or those that `default` chooses if the name is "".
+    """Return the objects at a moment, or those that `default` chooses if its name is "".
 
     Raises:
-        LookupError: there is no such checkpoint; the message lists names that there are.
+        LookupError: there is no such moment; the message lists those that there are.
     """
     if not checkpoint:
         return default(snapshots)
     chosen = next((snapshot for snapshot in snapshots if snapshot.checkpoint == checkpoint), None)
     if chosen is None:
-        names = [snapshot.checkpoint for snapshot in snapshots if snapshot.checkpoint]
-        known = ", ".join(repr(shortened(name)) for name in names[:_NAMES_SHOWN]) or "none"
-        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        raise LookupError(f"no moment {checkpoint!r}; known: {known}{more}")
+        known = ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
+        raise LookupError(f"no moment {checkpoint!r}; known: {known or 'none'}")
     return chosen
-
-
-def shortened(checkpoint: str) -> str:
-    """Return the name of a checkpoint as messages have it, which is cut if it is long."""
-    return cut_to(checkpoint, _NAME_SHOWN)
 
 
 def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
     """Return the earliest snapshot."""
     return snapshots[0]
+
+
+def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> Counter[Named]:
+    """Return the objects that events are about with the number of their events, without deleted ones.
+
+    Args:
+        requests: the events.
+        owners_only: whether only TrainJobs, JobSets and Jobs count: the functions may make the others.
+    """
+    counts: Counter[Named] = Counter()
+    deleted: set[Named] = set()
+    for request in requests:
+        try:
+            event = parse(request.headers, request.body)
+        except UnreadableEvent:
+            continue
+        if not isinstance(event, ResourceEvent) or (owners_only and kind_of(event.ref) is None):
+            continue
+        named = (event.ref.kind, event.ref.namespace, event.ref.name)
+        counts[named] += 1
+        if event.happened is Happened.DELETE:
+            deleted.add(named)
+    return Counter({named: count for named, count in counts.items() if named not in deleted})
+
+
+def first_with(objects: Iterable[Named], snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
+    """Return the first snapshot with the most of the objects and, of these, with a pod.
+
+    It is the earliest at which the functions can act on the events: later ones have their groups already.
+    """
+    wanted = set(objects)
+    counts = [len(wanted & _names(snapshot.objects)) for snapshot in snapshots]
+    candidates = [snapshot for count, snapshot in zip(counts, snapshots, strict=True) if count == max(counts)]
+    with_pod = (one for one in candidates if any(body["kind"] == "Pod" for body in one.objects))
+    return next(with_pod, candidates[0])
+
+
+def missing_objects(
+    objects: Mapping[Named, int], chosen: RecordedObjects, snapshots: Sequence[RecordedObjects]
+) -> Iterator[str]:
+    """Yield a line for each object that a snapshot lacks, with the first moment that has it."""
+    present = _names(chosen.objects)
+    lacking = [named for named in objects if named not in present]
+    place = f"moment {chosen.checkpoint!r}" if chosen.checkpoint else "--objects"
+    for named in lacking[:SHOWN]:
+        kind, namespace, name = named
+        count = objects[named]
+        about = f"{count} event names" if count == 1 else f"{count} events name"
+        elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.own)]
+        advice = f"; --moment {_quoted(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
+        yield f"{place} lacks {kind} {namespace}/{name}, which {about}{advice}"
+    if len(lacking) > SHOWN:
+        yield f"{place} lacks {len(lacking) - SHOWN} more objects that events name"
+
+
+def _quoted(checkpoint: str) -> str:
+    return f"{checkpoint!r}" if " " in checkpoint else checkpoint
+
+
+def _names(objects: Iterable[Object]) -> set[Named]:
+    return {
+        (body["kind"], body["metadata"].get("namespace") or "", body["metadata"]["name"]) for body in objects
+    }
+
+
+def _looks_like_objects(document: Any) -> bool:
+    """Whether a document is an object or a List of objects; a kustomization has a kind, but no metadata."""
+    return isinstance(document, dict) and "kind" in document and bool({"metadata", "items"} & set(document))
+
+
+def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the location, `cluster.yaml: document 2`, and the content of each document."""
+    for number, document in enumerate(yaml_documents(path, read_text(path)), start=1):
+        yield f"{path}: document {number}", document
 
 
 def _objects(location: str, document: Any) -> Iterator[Object]:
@@ -193,29 +224,22 @@ def _with_kind(entry: Any, collection: Mapping[str, Any]) -> Any:
 
 def _checked(location: str, body: Object) -> Object:
     """Return an object, its metadata without nulls, which the API server does not store either."""
-    for name in ("apiVersion", "kind"):
-        _require_string(location, name, body.get(name))
     metadata = body.get("metadata")
     if not isinstance(metadata, dict):
         raise BadFileError(f"{location}: metadata", "is missing" if metadata is None else "must be an object")
-    _require_string(location, "metadata.name", metadata.get("name"))
+    named = {
+        "apiVersion": body.get("apiVersion"),
+        "kind": body.get("kind"),
+        "metadata.name": metadata.get("name"),
+    }
     if metadata.get("namespace") is not None:
-        _require_string(location, "metadata.namespace", metadata["namespace"])
-    long = overlong_field(body)
-    if long is not None:
-        raise BadFileError(f"{location}: {long[0]}", f"has more than {long[1]} characters")
-    if has_too_much_text(body):
-        raise BadFileError(
-            location, f"has texts of more than {MOST_TEXT} characters, which no API server stores"
-        )
+        named["metadata.namespace"] = metadata["namespace"]
+    for path, value in named.items():
+        if value is None:
+            raise BadFileError(f"{location}: {path}", "is missing")
+        if not isinstance(value, str) or not value:
+            raise BadFileError(f"{location}: {path}", "must be a non-empty string")
     return {**body, "metadata": {name: value for name, value in metadata.items() if value is not None}}
-
-
-def _require_string(location: str, path: str, value: Any) -> None:
-    if value is None:
-        raise BadFileError(f"{location}: {path}", "is missing")
-    if not isinstance(value, str) or not value:
-        raise BadFileError(f"{location}: {path}", "must be a non-empty string")
 
 
 def _latest(objects: Iterable[Object]) -> Objects:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from muster.objects.text import cut_to
 from muster.policy.group_labels import GATE
 from muster.policy.owner_status.conditions import READY, SCHEDULED
 from muster.policy.owners import kind_names
@@ -16,12 +14,6 @@ from muster.replay.snapshots import Object
 
 OWNER_KINDS = kind_names()
 MUSTER_CONDITIONS = (READY, SCHEDULED)
-
-MOST_ENTRIES = 100
-"""The most groups, owners or conditions that are shown of one object; the API server takes 8 templates."""
-
-_LONGEST = 4096
-"""The most characters of a text that are shown; a file may have megabytes of them in one name."""
 
 _Group = tuple[str, str]
 """Namespace and name of a PodGroup."""
@@ -55,10 +47,8 @@ def muster_conditions(owner: Object) -> list[Object]:
     return [condition for condition in unprefixed if condition["type"] in MUSTER_CONDITIONS]
 
 
-def policy_text(policy: Mapping[str, Any] | str) -> str:
+def policy_text(policy: Mapping[str, Any]) -> str:
     """Return a schedulingPolicy of a summary as text: `minCount 3` or `basic`."""
-    if isinstance(policy, str):
-        return policy
     gang = policy.get("gang")
     return f"minCount {gang['minCount']}" if gang else "basic"
 
@@ -102,12 +92,11 @@ def group_of(pod: Object) -> str:
 def _workload(workload: Object) -> Summary:
     controller = workload["spec"].get("controllerRef") or {}
     templates = workload["spec"].get("podGroupTemplates") or []
-    groups = {_cut(one["name"]): _policy(one["schedulingPolicy"]) for one in templates[:MOST_ENTRIES]}
     return {
-        "namespace": _cut(workload["metadata"].get("namespace", "")),
-        "name": _cut(workload["metadata"]["name"]),
-        "owner": _cut(f"{controller.get('kind', '')} {controller.get('name', '')}"),
-        "groups": groups | dict.fromkeys(_more(templates), ""),
+        "namespace": workload["metadata"].get("namespace", ""),
+        "name": workload["metadata"]["name"],
+        "owner": f"{controller.get('kind', '')} {controller.get('name', '')}",
+        "groups": {template["name"]: template["schedulingPolicy"] for template in templates},
     }
 
 
@@ -116,11 +105,10 @@ def _pod_group(group: Object, pods_of: Mapping[_Group, list[Object]]) -> Summary
     pods = pods_of.get((metadata.get("namespace", ""), metadata["name"]), [])
     owners = metadata.get("ownerReferences") or []
     return {
-        "namespace": _cut(metadata.get("namespace", "")),
-        "name": _cut(metadata["name"]),
-        "owners": [_cut(f"{owner['kind']} {owner['name']}") for owner in owners[:MOST_ENTRIES]]
-        + _more(owners),
-        "schedulingPolicy": _policy(group["spec"]["schedulingPolicy"]),
+        "namespace": metadata.get("namespace", ""),
+        "name": metadata["name"],
+        "owners": [f"{owner['kind']} {owner['name']}" for owner in owners],
+        "schedulingPolicy": group["spec"]["schedulingPolicy"],
         "pods": {
             "total": len(pods),
             "gated": sum(is_gated(pod) for pod in pods),
@@ -132,28 +120,13 @@ def _pod_group(group: Object, pods_of: Mapping[_Group, list[Object]]) -> Summary
 def _owner(owner: Object) -> Summary:
     return {
         "kind": owner["kind"],
-        "namespace": _cut(owner["metadata"].get("namespace", "")),
-        "name": _cut(owner["metadata"]["name"]),
+        "namespace": owner["metadata"].get("namespace", ""),
+        "name": owner["metadata"]["name"],
         "conditions": [
-            {key: _cut(condition.get(key, "")) for key in ("type", "status", "reason", "message")}
-            for condition in muster_conditions(owner)[:MOST_ENTRIES]
+            {key: condition.get(key, "") for key in ("type", "status", "reason", "message")}
+            for condition in muster_conditions(owner)
         ],
     }
-
-
-def _cut(value: Any) -> str:
-    return cut_to(str(value), _LONGEST)
-
-
-def _policy(policy: Any) -> Any:
-    """Return a schedulingPolicy; one that is too long as a text."""
-    text = json.dumps(policy)
-    return policy if len(text) <= _LONGEST else _cut(text)
-
-
-def _more(entries: Sequence[Any]) -> list[str]:
-    """Return the number of entries that are left out as a list of one text; [] if none is."""
-    return [f"{len(entries) - MOST_ENTRIES} more"] if len(entries) > MOST_ENTRIES else []
 
 
 def _sort_key(body: Object) -> tuple[str, str, str]:

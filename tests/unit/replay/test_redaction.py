@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.objects import yaml_files
 from muster.replay.recording.redaction import LEFT_OUT, is_secret, redact_runtime_snapshot, without_secrets
-from tests.support import cpu
 
 CONTAINER = {
     "name": "main",
@@ -73,15 +71,6 @@ def test_redaction_keeps_the_shape_and_removes_secret_values() -> None:
     assert "hunter2" not in json.dumps(cleaned)
 
 
-def test_the_trainers_own_fields_are_cleaned_too() -> None:
-    """A TrainJob has env and args outside of any container; fields of these names with other types stay."""
-    spec = {"trainer": {"numNodes": 2, "env": [{"name": "A", "value": "x"}], "args": ["x"]}, "env": "prod"}
-    assert without_secrets(spec) == {
-        "trainer": {"numNodes": 2, "env": [{"name": "A", "value": LEFT_OUT}], "args": [LEFT_OUT]},
-        "env": "prod",
-    }
-
-
 def test_passwords_attributes_of_volumes_and_last_words_are_removed() -> None:
     """The type of each field stays."""
     body = {
@@ -98,31 +87,11 @@ def test_passwords_attributes_of_volumes_and_last_words_are_removed() -> None:
     }
 
 
-def test_options_of_volumes_are_removed() -> None:
-    """A FlexVolume has them in place of attributes; other fields of this name stay."""
-    volume = {"driver": "example.com/nfs", "options": {"password": "hunter2"}}
-    pod = {"volumes": [{"flexVolume": volume}], "dnsConfig": {"options": [{"name": "ndots"}]}}
-    assert without_secrets(pod) == {
-        "volumes": [{"flexVolume": {"driver": "example.com/nfs", "options": {"password": LEFT_OUT}}}],
-        "dnsConfig": {"options": [{"name": "ndots"}]},
-    }
-
-
 @pytest.mark.parametrize(
     ("text", "cleaned"),
     [
         pytest.param("https://hunter2@store/model", f"https://{LEFT_OUT}@store/model", id="a token"),
         pytest.param("https://me:hunt@er2@store", f"https://{LEFT_OUT}@store", id="an @ in the password"),
-        pytest.param(
-            json.dumps({"from": "https://me:hunter2@store", "to": "https://store", "mail": "me@store"}),
-            json.dumps({"from": f"https://{LEFT_OUT}@store", "to": "https://store", "mail": "me@store"}),
-            id="JSON",
-        ),
-        pytest.param(
-            "https://a:hunter2@b https://hunter2@c",
-            f"https://{LEFT_OUT}@b https://{LEFT_OUT}@c",
-            id="two URLs",
-        ),
         pytest.param("docker-pullable://a@sha256:0d17", "docker-pullable://a@sha256:0d17", id="a digest"),
         pytest.param("https://store/me@store", "https://store/me@store", id="an @ in the path"),
         pytest.param("https://store/model?sig=hunter2&a=b", f"https://store/model?{LEFT_OUT}", id="a query"),
@@ -131,7 +100,6 @@ def test_options_of_volumes_are_removed() -> None:
             f"https://{LEFT_OUT}@store/model?{LEFT_OUT}",
             id="a login and a query",
         ),
-        pytest.param("https://me:hunt?er2@store", f"https://{LEFT_OUT}@store", id="a ? in the password"),
     ],
 )
 def test_logins_in_urls_are_removed_in_annotations_too(text: str, cleaned: str) -> None:
@@ -141,14 +109,6 @@ def test_logins_in_urls_are_removed_in_annotations_too(text: str, cleaned: str) 
         "image": cleaned,
         "metadata": {"annotations": {"example.com/source": cleaned}},
     }
-
-
-@pytest.mark.parametrize("repeated", [":", "://", "://a@sha256:", "a@sha256:", "@", "://a?", "?", "://a@b?"])
-def test_the_time_of_a_text_is_linear(repeated: str) -> None:
-    """One Job with a text of 250,000 colons would keep the recording of all namespaces for hours."""
-    text = "://" + repeated * (250_000 // len(repeated))
-    with cpu.at_most(2):
-        without_secrets(text)
 
 
 def test_a_list_of_secrets_loses_its_items() -> None:
@@ -183,19 +143,7 @@ def test_only_the_core_kind_secret_is_a_secret(obj: dict[str, Any], secret: bool
     assert is_secret(obj) == secret
 
 
-@pytest.mark.parametrize("text", [json.dumps(a_job()), yaml.safe_dump(a_job())], ids=["JSON", "YAML"])
-def test_the_runtime_that_the_trainer_kept_is_cleaned_as_text(text: str) -> None:
-    """It holds a whole runtime, environment included."""
-    cleaned = yaml_files.load(redact_runtime_snapshot(text))
-    assert cleaned == without_secrets(a_job())
-
-
-def test_a_runtime_that_cannot_be_read_is_left_out() -> None:
-    """What cannot be looked into cannot be cleaned."""
+def test_the_runtime_that_the_trainer_kept_is_cleaned_as_text() -> None:
+    """It holds a whole runtime, environment included; what cannot be read cannot be cleaned."""
+    assert yaml.safe_load(redact_runtime_snapshot(yaml.safe_dump(a_job()))) == without_secrets(a_job())
     assert redact_runtime_snapshot("a: [hunter2") == LEFT_OUT
-
-
-def test_a_snapshot_with_aliases_is_left_out() -> None:
-    """Anyone with edit in a namespace can write it, and 456 bytes of aliases become a gigabyte."""
-    levels = [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 8)}]" for level in range(1, 12)]
-    assert redact_runtime_snapshot("\n".join(["a0: &a0 [x]", *levels])) == LEFT_OUT

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
-from muster.objects.memory import DataLimit, memory_of
+from muster.objects.memory import DataLimit
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import NAMESPACES, by_kind, is_known
 from muster.operator.explain.dry_run import UID
@@ -21,7 +21,7 @@ from muster.policy.model import Plan
 from muster.policy.owners import owner_kind
 from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.policy.sources.source import CONFIG_MAP
-from muster.replay.files import BadFileError, located
+from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.http.responses import first_fault
 from muster.simulator.admitted import admitted
@@ -261,10 +261,7 @@ class _Assumer:
             added = [runtimes[key]]
         runtime = typed_runtime(_marked(runtimes[key], notes))
         try:
-            with located(f"the JobSet of TrainJob {metadata['name']}"):
-                self._limit.require(0)
-                jobset = build_jobset(trainjob, runtime["spec"])
-                self._limit.take(memory_of(jobset))
+            jobset = build_jobset(trainjob, runtime["spec"])
         except UnknownNumNodes:
             raise BadFileError(f"TrainJob {metadata['name']}", "Flux needs spec.trainer.numNodes") from None
         return [*added, self.stored(jobset)]

@@ -29,7 +29,7 @@ from muster.policy.model import NoOp
 from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource
-from muster.replay.files import BadFileError, TooMuchReadError
+from muster.replay.files import BadFileError
 from muster.replay.snapshots import LocatedObject, Object, read_located
 from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
@@ -94,20 +94,14 @@ def lint(
         files: the files, and whether each was found in a folder, where YAML that is no object is skipped.
         namespace: of objects without one.
         progress: called with each step, `file 7`, `object 7` or `job 7`.
-
-    Raises:
-        TooMuchReadError: the data of the files take more memory than the limit; the objects of all are kept,
-            since they count together.
     """
     result, limit = LintResult(), DataLimit()
     entries: list[LocatedObject] = []
     for number, (path, in_folder) in enumerate(files.items(), start=1):
         progress(f"file {number}")
         try:
-            located = read_located(path, limit, skip_others=in_folder)
+            located = read_located(path, skip_others=in_folder)
             entries += [_placed(entry, namespace) for entry in located]
-        except TooMuchReadError:
-            raise
         except BadFileError as error:
             result.add(Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error)))
     entries = [entry for entry in entries if _can_be_read(entry, result)]

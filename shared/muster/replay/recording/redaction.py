@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from muster.policy.sources import strict_yaml
+import yaml
 
 LEFT_OUT = "<left out>"
 """Replaces a removed value."""
@@ -32,14 +32,9 @@ ANNOTATIONS = frozenset(
 """Annotations that contain a copy of the object."""
 
 _LOGIN = re.compile(r'://[^/"\s]+@(?!sha256:)')
-"""A user's name, password or token in a URL, up to the last @ before the path.
-
-Digests of images (`docker-pullable://nginx@sha256:...`) are none. The time is linear, since neither
-`://` nor the characters between can begin another match within this one.
-"""
-_QUERY = re.compile(rf'(://(?:{LEFT_OUT}@)?+(?:[^\s"?:]|:(?!//))*+\?)[^\s"]+')
-"""The query of a URL, whose values may be tokens and whose login is left out already; in linear time, since
-`://` begins another URL."""
+"""A user's name, password or token in a URL; a digest of an image (`nginx@sha256:...`) is none."""
+_QUERY = re.compile(rf'(://(?:{LEFT_OUT}@)?[^\s"?]*\?)[^\s"]+')
+"""The query of a URL, whose values may be tokens."""
 
 _SECRETS = frozenset({"secret", "secretlist"})
 _NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
@@ -76,11 +71,11 @@ def redact_attribute(text: str) -> str:
 def redact_runtime_snapshot(text: str) -> str:
     """Return the text in which the Trainer stores a runtime, redacted as the runtime itself is.
 
-    A text that the strict parser refuses is left out: a tenant can write it.
+    A text that is no YAML is left out: it may have any form.
     """
     try:
-        return json.dumps(without_secrets(strict_yaml.load(text, strict_yaml.SNAPSHOT)))
-    except strict_yaml.BadYamlError:
+        return json.dumps(without_secrets(yaml.safe_load(text)))
+    except (yaml.YAMLError, TypeError, ValueError):
         return LEFT_OUT
 
 
