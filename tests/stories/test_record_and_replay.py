@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 
 import pytest
 import urllib3
@@ -181,34 +180,6 @@ def test_a_sink_records_until_it_is_stopped(tmp_path: Path, number: signal.Signa
         left_out = recorder.line("Secret")
     assert "1" in left_out
     assert [json.loads(line)["type"] for line in path.read_text().splitlines()] == ["dev.muster.sweep"] * 2
-
-
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, id="Ctrl-C"), pytest.param(signal.SIGTERM, id="SIGTERM")]
-)
-def test_a_recorder_is_stopped_while_it_reads_a_moment(tmp_path: Path, number: signal.Signals) -> None:
-    """To parse the copies of these runtimes takes ten seconds and more."""
-    metadata = {"namespace": "team"}
-    copy = {"runtime": "[" + "{a: 1}," * 9_900 + "]"}
-    with ApiServer() as server:
-        server.load(resource_definitions())
-        for name in map("llama-{}".format, range(100)):
-            body = {"metadata": {**metadata, "name": name}, "spec": {}}
-            server.load([{"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", **body}])
-            snapshot = {"metadata": {**metadata, "name": f"{name}-runtime-snapshot"}, "data": copy}
-            server.load([{"apiVersion": "v1", "kind": "ConfigMap", **snapshot}])
-        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        objects = tmp_path / "objects.yaml.gz"
-        options = ["--kubeconfig", str(tmp_path / "kubeconfig"), "--objects", str(objects)]
-        with running("record", str(tmp_path / "events.jsonl"), *options) as recorder:
-            while not objects.exists():
-                sleep(0.05)
-            sleep(1)
-            began = monotonic()
-            assert recorder.end(number) == 0
-            assert monotonic() - began < 3
-            assert recorder.line("1 moment that was being read")
-    assert gzip.decompress(objects.read_bytes()) == b""
 
 
 def test_a_recorder_ends_by_itself_after_so_many_events(tmp_path: Path) -> None:
