@@ -11,7 +11,6 @@ import pytest
 from muster import steps
 from muster.events.replies import REPLIES
 from muster.objects import yaml_files
-from muster.policy.limits import Limits, setting
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
 from tests.docs.commands import ROOT
@@ -63,18 +62,7 @@ def test_every_setting_is_listed() -> None:
     listed = re.findall(r"`(MUSTER_[A-Z_]+|KUBECONFIG)`", text.partition("\n## ")[0])
     names = {entry.name: f"MUSTER_{entry.name.upper()}" for entry in fields(Settings)}
     variables = names | {"kubeconfig": "KUBECONFIG"}
-    del variables["limits"]
-    assert Counter(listed) == Counter(
-        [*variables.values(), *(setting(limit.name) for limit in fields(Limits))]
-    )
-
-
-def test_every_limit_is_listed() -> None:
-    """With its default."""
-    rows = re.findall(r"^\|[^|]+\| `(MUSTER_LIMIT_\w+)` \| ([\d,]+) \|", OPERATIONS, re.MULTILINE)
-    assert {name: int(default.replace(",", "")) for name, default in rows} == {
-        setting(limit.name): limit.default for limit in fields(Limits)
-    }
+    assert Counter(listed) == Counter(variables.values())
 
 
 def test_every_reply_is_listed() -> None:

@@ -7,15 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.cluster.http.answer_json import LARGE_ANSWER
 from muster.files import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.objects import yaml_files
-from muster.objects.quantities import milli
-from muster.runtime.config import MEBIBYTE, Settings
-from muster.runtime.http.bodies import FREE_BYTES
-from muster.runtime.sharing.list_memory import FREE_BYTES as FREE_LIST_BYTES
-from muster.runtime.sharing.list_memory import LARGE_OBJECTS_AT_ONCE
+from muster.runtime.config import MEBIBYTE
 from muster.simulator.broker import Wiring
 from muster.simulator.broker.delivery import destination
 from tests.support.overlays import objects_of
@@ -311,19 +306,3 @@ class TestSecurity:
         """A list of dense objects keeps a function from answering for up to three seconds."""
         (container,) = service["spec"]["template"]["spec"]["containers"]
         assert container["livenessProbe"]["timeoutSeconds"] == 5
-
-
-def test_what_a_function_may_keep_fits_into_its_memory() -> None:
-    """Bodies, lists of events and those of sweeps may be at their limits at the same time.
-
-    So may objects that are read: a few large ones, and the beginnings of others that wait.
-    """
-    settings = Settings()
-    imported, parsed = 64 * MEBIBYTE, 8 * 2 * settings.limits.page_bytes
-    begun = 2 * settings.most_in_work  # with those that pause
-    free = FREE_BYTES * (settings.most_in_work + settings.waiting) + begun * FREE_LIST_BYTES
-    read = settings.most_in_work * LARGE_ANSWER + LARGE_OBJECTS_AT_ONCE * LARGEST_JSON
-    kept = settings.bodies_limit_bytes + settings.limits.event_bytes + settings.limits.sweep_bytes
-    services = {service["metadata"]["name"]: service for service in of_kind(load(), "Service")}
-    (container,) = services["emit-conditions"]["spec"]["template"]["spec"]["containers"]
-    assert imported + parsed + free + read + kept <= milli(container["resources"]["limits"]["memory"]) / 1000

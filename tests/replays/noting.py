@@ -9,7 +9,6 @@ from typing import Any
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects, PatchType
 from muster.cluster.paging import Page
 from muster.objects.resources import Resource, SchedulingApi, by_kind
-from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Verb
 
 Write = tuple[str, str, str, str]
@@ -24,7 +23,6 @@ class NotingCluster:
     """
 
     single_reads = SINGLE_READS
-    limits = DEFAULT_LIMITS
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

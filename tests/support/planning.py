@@ -17,7 +17,6 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from muster.policy import group_labels
 from muster.policy import resolve as resolving
-from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Decision, NoOp
 from muster.policy.owner_status.conditions import Condition
 from muster.policy.owners import known_kind_of, workload_name
@@ -62,7 +61,6 @@ class Observed:
     failed_create: str = ""
     runtime: Mapping[str, Any] | None = None
     event_names: frozenset[str] = frozenset()
-    limits: Limits = DEFAULT_LIMITS
 
     @property
     def live(self) -> LiveOwner:
@@ -78,7 +76,6 @@ class Observed:
             self.other_workloads,
             self.name_holder,
             self.sources,
-            self.limits,
         )
 
     @property

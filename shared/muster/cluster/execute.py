@@ -12,10 +12,13 @@ from muster.cluster import errors
 from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
-from muster.policy.limits import setting
+from muster.policy import limits
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.plans.manifests import quoting
 from muster.policy.reasons import Reason
+
+GATES_AT_ONCE = 4
+"""Gates of one event that are removed at the same time: a gang waits for its last gate."""
 
 _REFUSALS = (errors.Invalid, errors.Forbidden)
 _GROUPS = frozenset({POD_GROUPS.kind, COMPOSITE_POD_GROUPS.kind})
@@ -44,7 +47,7 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     except _WriteLimitReachedError:
         done, planned = tuple(execution.done), len(plan.actions)
         count = f"{len(done)} of {planned}" if planned > len(done) else str(len(done))
-        message = f"{count} writes ({setting('writes')}); the rest follows: {plan.message}"
+        message = f"{count} writes; the rest follows: {plan.message}"
         return replace(plan, reason=Reason.WRITE_LIMIT, message=message, actions=done, requeue=True)
     if execution.refusal is not None:
         raise execution.refusal
@@ -105,7 +108,7 @@ class _Execution:
 
     def _write(self, action: Action) -> errors.ClusterError | None:
         """Make the request; returns the refusal of a creation, or of another action with `if_refused`."""
-        if len(self.done) + len(self._refused) >= self._cluster.limits.writes:
+        if len(self.done) + len(self._refused) >= limits.WRITES:
             raise _WriteLimitReachedError
         try:
             self._cluster.write(action, self._manager)
@@ -166,7 +169,7 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     Raises:
         ClusterError: the first failure, after all actions were tried.
     """
-    with ThreadPoolExecutor(cluster.limits.gates_at_once) as threads:
+    with ThreadPoolExecutor(GATES_AT_ONCE) as threads:
         # Each with a copy of the context, by which its span belongs to that of the event.
         tries = [
             threads.submit(copy_context().run, _carry_out_alone, cluster, action, manager)

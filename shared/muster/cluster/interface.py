@@ -7,7 +7,6 @@ from typing import Any, Protocol
 from muster.cluster.paging import Page
 from muster.objects.patches import PatchType
 from muster.objects.resources import Resource, SchedulingApi
-from muster.policy.limits import Limits
 from muster.policy.model import Action
 
 __all__ = [
@@ -106,7 +105,6 @@ class Cluster(RawCluster, Protocol):
     Attributes:
         single_reads: up to that many objects are read one by one; more are picked out of one list.
         policy_namespace: the namespace of the administrator's ConfigMap `muster-policy`.
-        limits: what one owner, and one event, may cost.
     """
 
     @property
@@ -116,11 +114,6 @@ class Cluster(RawCluster, Protocol):
 
     @property
     def policy_namespace(self) -> str:
-        """See above."""
-        ...
-
-    @property
-    def limits(self) -> Limits:
         """See above."""
         ...
 

@@ -11,7 +11,6 @@ from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Obj
 from muster.cluster.paging import Page
 from muster.objects import versions
 from muster.objects.resources import POD_GROUPS, WORKLOADS, Resource, SchedulingApi, by_kind
-from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action
 
 _Answer = TypeVar("_Answer")
@@ -26,7 +25,6 @@ class Versioned:
     """
 
     single_reads = SINGLE_READS
-    limits = DEFAULT_LIMITS
 
     def __init__(self, cluster: RawCluster, policy_namespace: str = POLICY_NAMESPACE) -> None:
         self._cluster = cluster

@@ -20,7 +20,6 @@ from muster.objects.scheduling import CompositePodGroupTemplate, PodGroup, Prior
 from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance, belongs_to, is_musters
-from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, own_workload
 from muster.policy.owners import known_kind_of, workload_name
@@ -61,7 +60,6 @@ class LiveOwner:
         other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
         name_holder: another existing owner whose UID is in the labels of `workload`; None if there is none.
         sources: the policy sources of the owner, highest first.
-        limits: what one owner may cost.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
         pod_group: the subject, if it is a PodGroup.
     """
@@ -75,7 +73,6 @@ class LiveOwner:
     other_workloads: tuple[Workload, ...] = ()
     name_holder: OwnerObject | None = None
     sources: tuple[PolicySource, ...] = ()
-    limits: Limits = DEFAULT_LIMITS
     as_of: str = ""
     pod_group: PodGroup | None = None
 
@@ -260,7 +257,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     unlabelled = _unlabelled(pod_sets, owner)
     if unlabelled is not None:
         return unlabelled
-    too_many = exceeds_limits(pod_sets, live.limits)
+    too_many = exceeds_limits(pod_sets)
     if too_many is not None:  # neither its groups nor their names can be listed
         pod_sets = replace(pod_sets, pod_sets=())
     # Skip if the Job controller made a Workload for the owner.
@@ -325,7 +322,7 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
     tree = own_tree(own, default_tree(identified.pod_sets))
     composites = sum(isinstance(template, CompositePodGroupTemplate) for template, _ in own.hierarchy())
     failure = misfit(own, tree, identified.live.api) or too_many_composites(
-        f"Workload {own.metadata.name}", composites, identified.live.limits
+        f"Workload {own.metadata.name}", composites
     )
     return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure, own)
 
@@ -345,7 +342,7 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
     composites = sum(len(group.instances) for root in tree for group in root.composites())
-    failure = failure or too_many_composites(f"{policy.where}: workload.groups", composites, live.limits)
+    failure = failure or too_many_composites(f"{policy.where}: workload.groups", composites)
     if any(group.children for group in tree) and not live.api.composites:
         message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"
         failure = GroupingFailure(Reason.INVALID_POLICY, message)

@@ -9,8 +9,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muster.policy.limits import DEFAULT_LIMITS, Limits, setting
-
 if TYPE_CHECKING:
     from muster.cluster.http.client import Client
     from muster.cluster.versioned import Versioned
@@ -79,7 +77,6 @@ class Settings:
         dead_letter_limit_bytes: the largest ConfigMap of a dead letter, as it is sent to the API server. Of a
             larger event only the attributes are kept; the sweep covers its object.
         dead_letter_namespace: the namespace of dead letters; if empty, the pod's own.
-        limits: what one owner, and one event, may cost: variables `MUSTER_LIMIT_<NAME>`.
     """
 
     log_level: str = "INFO"
@@ -106,7 +103,6 @@ class Settings:
     dead_letter_limit: int = 100
     dead_letter_limit_bytes: int = 64 * 1024
     dead_letter_namespace: str = ""
-    limits: Limits = DEFAULT_LIMITS
 
     @property
     def in_work(self) -> int:
@@ -135,12 +131,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         BadSettingError: a value cannot be used; the message has the variable, its value and valid values.
     """
     names = {entry.name: f"MUSTER_{entry.name.upper()}" for entry in fields(Settings)}
-    del names["limits"]
     values = _values(Settings(), names | {"kubeconfig": "KUBECONFIG"}, environment)
-    limits = _values(
-        DEFAULT_LIMITS, {entry.name: setting(entry.name) for entry in fields(Limits)}, environment
-    )
-    return Settings(**values, limits=Limits(**limits))
+    return Settings(**values)
 
 
 def _values(defaults: object, variables: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, Any]:
@@ -192,7 +184,6 @@ def connect(
     options = {
         "user_agent": user_agent,
         "namespace": settings.namespace,
-        "page_bytes": settings.limits.page_bytes,
     }
     policies = settings.policy_namespace or own_namespace()
     if settings.api_server:

@@ -168,9 +168,7 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
-        self._workers = workers or Workers(
-            settings.workers, settings.waiting, settings.most_in_work, settings.limits.event_bytes
-        )
+        self._workers = workers or Workers(settings.workers, settings.waiting, settings.most_in_work)
         self._sweeps = Sweeps(
             step,
             settings.sweep_limit,
@@ -195,7 +193,6 @@ class Handler:
                 self.settings.deadline_seconds,
                 self.metrics.called,
                 self._spans,
-                limits=self.settings.limits,
                 memory=self._workers.lists,
             )
             event: Event | None = None

@@ -6,7 +6,6 @@ import gc
 import resource
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Self
 
@@ -73,15 +72,11 @@ class ServedFunctions:
         Raises:
             BadSettingError: the settings name no cluster, or a kubeconfig that cannot be used.
         """
-        workers = Workers(
-            settings.workers, settings.waiting, settings.most_in_work, settings.limits.event_bytes
-        )
-        part = replace(settings.limits, sweep_bytes=settings.limits.sweep_bytes // max(1, len(steps)))
+        workers = Workers(settings.workers, settings.waiting, settings.most_in_work)
         functions: list[tuple[Receiver, RawCluster]] = []
         for step in steps:
             cluster = config.connect(settings, user_agent=step.manager)
-            of_step = replace(settings, limits=part)
-            functions.append((Handler(step, cluster, of_step, wall_clock, workers=workers), cluster))
+            functions.append((Handler(step, cluster, settings, wall_clock, workers=workers), cluster))
         if dead_letters:
             cluster = config.connect(settings, user_agent=dead_letter.MANAGER)
             functions.append((DeadLetters(cluster, settings, wall_clock, workers), cluster))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.policy.limits import RUNTIME_JOBS
+from muster.policy.limits import REPLICATED_JOBS
 from tests.cluster import cluster, manifests
 from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.cluster.cluster import RealCluster
@@ -100,7 +100,7 @@ def test_a_large_runtime(conversation: Conversation) -> None:
     """A runtime of as many replicatedJobs as are labelled: each is looked up by name in all of them."""
     path = RUNTIMES.format(conversation.namespace)
     body: dict[str, Any] = {"metadata": {"labels": {"team": "a"}}, "spec": pod_spec(restartPolicy="Never")}
-    names = [f"job-{number:03}-{'x' * 55}" for number in range(RUNTIME_JOBS)]
+    names = [f"job-{number:03}-{'x' * 55}" for number in range(REPLICATED_JOBS)]
     entries = [{"name": name, "template": {"spec": {"template": body}}} for name in names]
     large = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",

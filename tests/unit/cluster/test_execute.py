@@ -14,7 +14,6 @@ from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.policy.group_labels import GROUP_SIZE
-from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.plans.patch_pods import remove_gate
 from muster.policy.reasons import Reason
@@ -281,7 +280,6 @@ class MeetingWrites(WriteRecorder):
 @pytest.mark.thorough
 def test_each_carries_out_four_actions_at_the_same_time() -> None:
     """A gang waits for its last gate, and each removal for the API server."""
-    assert DEFAULT_LIMITS.gates_at_once == 4
     assert len(execute.in_parallel(MeetingWrites(4), LIFT_ALL, "muster-patch-pods").actions) == 4
     with pytest.raises(threading.BrokenBarrierError):
         execute.in_parallel(MeetingWrites(5), LIFT_ALL, "muster-patch-pods")

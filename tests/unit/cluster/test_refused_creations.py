@@ -9,7 +9,7 @@ import pytest
 from muster.cluster import errors, execute
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
-from muster.policy.limits import DEFAULT_LIMITS
+from muster.policy import limits
 from muster.policy.model import Action, Verb
 from muster.policy.reasons import Reason
 from tests.support.builders import a_pod, ref
@@ -26,11 +26,11 @@ def test_a_refused_creation_does_not_stop_the_others(error: errors.ClusterError)
     assert written_names(cluster) == ["b", "d"]
 
 
-def test_refusals_count_as_writes() -> None:
+def test_refusals_count_as_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a tenant wrote, an event takes no more requests than that."""
     names = [f"g{number}" for number in range(5)]
     cluster = WriteRecorder(**{name: errors.Forbidden("quota") for name in names[:4]})
-    cluster.limits = replace(DEFAULT_LIMITS, writes=3)
+    monkeypatch.setattr(limits, "WRITES", 3)
     done = execute.in_order(cluster, a_plan(*map(creation, names)), "m")
     assert (done.reason, done.requeue, cluster.tries) == (Reason.WRITE_LIMIT, True, 3)
 

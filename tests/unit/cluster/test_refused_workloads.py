@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
 from muster.cluster import errors
 from muster.cluster.interface import Object
 from muster.cluster.observe.snapshot import Snapshot
-from muster.policy.limits import DEFAULT_LIMITS
+from muster.policy import limits
 from muster.policy.model import Action, NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
@@ -94,11 +93,13 @@ def test_pods_wait_while_a_quota_refuses_their_workload() -> None:
     assert ("PodGroup", GROUP) not in cluster.written
 
 
-def test_fallback_groups_beyond_the_limit_of_writes_are_created_later() -> None:
+def test_fallback_groups_beyond_the_limit_are_created_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An owner of many groups gets them in several deliveries."""
     job = a_job(template_labelled({"muster.dev/group-size": "1"}), pods=7)
     cluster = RefusingKinds(job, INVALID, "Workload")
-    cluster.limits = replace(DEFAULT_LIMITS, writes=4)
+    monkeypatch.setattr(limits, "WRITES", 4)
     created: list[int] = []
     for _ in range(4):
         run(cluster, job)

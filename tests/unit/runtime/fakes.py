@@ -11,7 +11,6 @@ from muster.cluster.interface import Object, Objects
 from muster.cluster.paging import Page
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS, Resource, by_kind
-from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Plan, Reply, Verb
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
@@ -92,7 +91,6 @@ class FakeCluster:
     scheduling = _never
     single_reads = 0
     policy_namespace = "muster-system"
-    limits = DEFAULT_LIMITS
 
     def served_versions(self, group: str) -> frozenset[str]:
         """What `served` says."""

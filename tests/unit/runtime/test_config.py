@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from muster.policy.limits import Limits
 from muster.runtime.config import BadSettingError, Settings, connect, from_environment, own_namespace
 
 EVERY = {
@@ -35,15 +34,6 @@ EVERY = {
     "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
     "MUSTER_POLICY_NAMESPACE": "administration",
     "MUSTER_WAITING": "3",
-    "MUSTER_LIMIT_REPLICATED_JOBS": "11",
-    "MUSTER_LIMIT_POD_GROUPS": "12",
-    "MUSTER_LIMIT_POD_GROUP_MEMBERS": "13",
-    "MUSTER_LIMIT_JOB_BLOCKS": "19",
-    "MUSTER_LIMIT_WRITES": "14",
-    "MUSTER_LIMIT_PAGE_BYTES": "15",
-    "MUSTER_LIMIT_KEPT_BYTES": "16",
-    "MUSTER_LIMIT_SWEEP_BYTES": "17",
-    "MUSTER_LIMIT_EVENT_BYTES": "18",
     "PATH": "/bin",
 }
 
@@ -81,17 +71,6 @@ def test_every_setting_can_be_set() -> None:
         dead_letter_limit=5,
         dead_letter_limit_bytes=2048,
         dead_letter_namespace="letters",
-        limits=Limits(
-            replicated_jobs=11,
-            pod_groups=12,
-            pod_group_members=13,
-            job_blocks=19,
-            writes=14,
-            page_bytes=15,
-            kept_bytes=16,
-            sweep_bytes=17,
-            event_bytes=18,
-        ),
     )
 
 

@@ -18,7 +18,6 @@ from werkzeug.test import Client, TestResponse
 from muster.cluster.errors import Unavailable
 from muster.cluster.permissions import may
 from muster.objects.resources import JOBS, PODS
-from muster.policy.limits import Limits
 from muster.policy.model import Plan
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
@@ -177,15 +176,6 @@ def test_a_process_of_functions_opens_many_files_and_collects_little_garbage() -
         gc.unfreeze()
         gc.set_threshold(*thresholds)
         resource.setrlimit(resource.RLIMIT_NOFILE, (before, hard))
-
-
-def test_connected_functions_share_the_memory_of_sweeps() -> None:
-    """Each keeps the lists of its own sweep; together they keep what one function alone may."""
-    settings = Settings(api_server="http://127.0.0.1:1", limits=Limits(sweep_bytes=1000))
-    steps = [a_step(name=name) for name in STEPS]
-    functions = ServedFunctions.connected(steps, settings, dead_letters=True)
-    handlers = [one for one in functions._receivers if isinstance(one, Handler)]
-    assert [handler.settings.limits.sweep_bytes for handler in handlers] == [500, 500]
 
 
 def test_the_end_waits_for_all_functions() -> None:

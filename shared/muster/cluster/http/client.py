@@ -28,10 +28,13 @@ from muster.cluster.http.watch_lines import changes_of
 from muster.cluster.interface import CACHED, Object, Objects, PatchType
 from muster.cluster.paging import Page, PageSizes, all_pages
 from muster.objects.resources import NAME, Resource, by_kind
-from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action, Verb
 
 PAGE = 500
+
+PAGE_BYTES = 4 * 1024 * 1024
+"""Bytes to aim at in one page of a list: 500 pods."""
+
 """The most objects in one page of a list."""
 
 LONGEST_REFUSAL = 64 * 1024
@@ -61,7 +64,7 @@ class Client:
         *,
         user_agent: str = "muster",
         namespace: str = "",
-        page_bytes: int = DEFAULT_LIMITS.page_bytes,
+        page_bytes: int = PAGE_BYTES,
         keep_certificates: bool = False,
     ) -> None:
         self._connections = Connections(configuration, user_agent, keep_certificates=keep_certificates)

@@ -20,7 +20,12 @@ from muster.cluster.paging import Page
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import EVENTS, Resource, SchedulingApi
 from muster.policy.group_labels import GROUP, JOB_NAME, JOBSET_NAME, MANAGED_BY, MUSTER
-from muster.policy.limits import Limits
+
+KEPT_BYTES = 32 * 1024
+"""Bytes that a sweep keeps of one object; larger ones are read again one by one."""
+
+SWEEP_BYTES = 64 * 1024 * 1024
+"""Bytes that a sweep keeps of all objects."""
 
 _INDEXED = (JOBSET_NAME, JOB_NAME)
 """Labels that select the Jobs and pods of an owner."""
@@ -264,11 +269,6 @@ class ListCache(ReadOnly):
         return self.cluster.policy_namespace
 
     @property
-    def limits(self) -> Limits:
-        """Those of the cluster."""
-        return self.cluster.limits
-
-    @property
     def complete(self) -> bool:
         """Whether all lists were read to the end."""
         return not self._to_read
@@ -303,7 +303,7 @@ class ListCache(ReadOnly):
         for body in page.objects:
             namespace = body["metadata"].get("namespace") or ""
             left = self._bytes_left(namespace)
-            kept = listing.kept(body, min(self.limits.kept_bytes, left))
+            kept = listing.kept(body, min(KEPT_BYTES, left))
             counted = listing.counted(kept)  # not as compressed: all of an owner's may be parsed at once
             if listing.optional and counted > left:
                 continue
@@ -321,7 +321,7 @@ class ListCache(ReadOnly):
             return table.get((namespace, name), self.before_parsing)
         key = ("get", resource.plural, namespace, name)
         bodies: Sequence[Object | None] = self._once(
-            key, lambda: [self.cluster.get(resource, name, namespace)], self.limits.kept_bytes
+            key, lambda: [self.cluster.get(resource, name, namespace)], KEPT_BYTES
         )
         return bodies[0]
 
@@ -392,7 +392,7 @@ class ListCache(ReadOnly):
 
         So however much the objects of some namespaces have, those of a further one are kept.
         """
-        return self.limits.sweep_bytes - self._all_bytes - self._bytes[namespace]
+        return SWEEP_BYTES - self._all_bytes - self._bytes[namespace]
 
     def _count(self, namespace: str, counted: int) -> None:
         self._bytes[namespace] += counted

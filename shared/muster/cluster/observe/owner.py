@@ -72,7 +72,6 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workl
         chain.runner,
         _namespace(cluster, root),
         cluster.scheduling(),
-        limits=cluster.limits,
         as_of=_newest(chain.subject, root, chain.runner),
         pod_group=chain.subject if isinstance(chain.subject, ManagedPodGroup) else None,
     )

@@ -12,7 +12,6 @@ from typing import Any
 from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Objects
 from muster.cluster.paging import Page
 from muster.objects.resources import Resource, SchedulingApi, by_kind
-from muster.policy.limits import DEFAULT_LIMITS
 from muster.policy.model import Action
 
 _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
@@ -54,7 +53,6 @@ class Snapshot(ReadOnly):
 
     single_reads = SINGLE_READS
     policy_namespace = POLICY_NAMESPACE
-    limits = DEFAULT_LIMITS
 
     def __init__(self, objects: Iterable[Object]) -> None:
         # By group and kind, and then by namespace and name, so that a list looks at one kind only.

@@ -63,7 +63,7 @@ class LightLists(Versioned):
         """Return a list from the cluster; lists that were kept are forgotten as it needs their memory."""
         resource, namespace, labels, fields = request
         light = with_short_texts if resource == EVENTS else without_containers
-        shared = SharedListMemory(self.limits.event_bytes)
+        shared = SharedListMemory()
         memory = ListMemory(shared)
         read = 0
 

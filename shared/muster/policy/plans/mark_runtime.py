@@ -25,7 +25,7 @@ from muster.objects.meta import (
     has_more_fields,
 )
 from muster.policy import group_labels
-from muster.policy.limits import RUNTIME_JOBS
+from muster.policy.limits import REPLICATED_JOBS
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb, as_refused
 from muster.policy.owners.job import JobTemplate, grouped_by_others
 from muster.policy.owners.jobset import JobSetSpec
@@ -279,8 +279,8 @@ def _desired_fields(runtime: Mapping[str, Any], policy: EffectivePolicy | None) 
         InvalidPolicyError: the policy names replicatedJobs that the runtime lacks, or it has too many.
     """
     count = sum(1 for _ in _entries(runtime))
-    if count > RUNTIME_JOBS:
-        raise InvalidPolicyError(_JOBS, f"has {count} entries; mark_runtime labels {RUNTIME_JOBS}")
+    if count > REPLICATED_JOBS:
+        raise InvalidPolicyError(_JOBS, f"has {count} entries; mark_runtime labels {REPLICATED_JOBS}")
     desired = _DesiredFields(dict.fromkeys(_fields(runtime)))
     ours = owned_by(runtime, COMPONENT, desired.values)
     entries = {name: entry for _, name, entry in _entries(runtime)}

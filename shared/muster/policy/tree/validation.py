@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from muster.objects.meta import LONGEST_NAME
 from muster.objects.text import cut_to
-from muster.policy import group_labels
+from muster.policy import group_labels, limits
 from muster.policy.group_labels import GroupLabels
-from muster.policy.limits import Limits, setting
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
@@ -40,61 +39,36 @@ class Stage:
         )
 
 
-def exceeds_limits(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | None:
+def exceeds_limits(owner: OwnerPodSets) -> GroupingFailure | None:
     """TooManyGroups if an owner has too many pod templates or its labels ask for too many PodGroups."""
-    count, allowed = len(owner.pod_sets), limits.replicated_jobs
+    count, allowed = len(owner.pod_sets), limits.REPLICATED_JOBS
     if count > allowed:
         where = owner.pod_sets[allowed].path
-        return _too_many(f"{where}: is one of {count} pod templates", allowed, "replicated_jobs")
+        return _too_many(f"{where}: is one of {count} pod templates", allowed)
     # The PodGroups of a group are numbered from 0: templates that share the group share them too.
     most: dict[str, tuple[int, str]] = {}
-    members = 0
     for pod_set in owner.pod_sets:
         for name, label, groups in _numbered(pod_set):
-            members += groups
             if groups > most.get(name, (0, ""))[0]:
                 most[name] = groups, f"{pod_set.path}.metadata.labels[{label}]"
     total = sum(groups for groups, _ in most.values())
-    if total <= limits.pod_groups and members <= limits.pod_group_members:
-        return _too_many_job_blocks(owner, limits)
-    groups, where = max(most.values(), key=lambda entry: entry[0])
-    if total > limits.pod_groups:
-        counted = f"{groups} of {total}" if groups < total else str(total)
-        return _too_many(f"{where}: makes {counted} PodGroups", limits.pod_groups, "pod_groups")
-    shared = f"{where}: {len(owner.pod_sets)} pod templates share PodGroups, each counted for each template"
-    return _too_many(f"{shared} {members}", limits.pod_group_members, "pod_group_members")
-
-
-def _too_many_job_blocks(owner: OwnerPodSets, limits: Limits) -> GroupingFailure | None:
-    """TooManyGroups if Jobs that share the PodGroups of their blocks have too many blocks in all."""
-    counts = {
-        pod_set.path: pod_set.jobs * _blocks(pod_set, pod_set.labels)
-        for pod_set in owner.pod_sets
-        if pod_set.labels and not pod_set.labels.shape.per_job and _blocks(pod_set, pod_set.labels) > 1
-    }
-    total = sum(counts.values())
-    if total <= limits.job_blocks:
+    if total <= limits.POD_GROUPS:
         return None
-    label = f"{max(counts, key=counts.__getitem__)}.metadata.labels[{group_labels.GROUP_SIZE}]"
-    return _too_many(f"{label}: the Jobs have {total} blocks in all", limits.job_blocks, "job_blocks")
+    groups, where = max(most.values(), key=lambda entry: entry[0])
+    counted = f"{groups} of {total}" if groups < total else str(total)
+    return _too_many(f"{where}: makes {counted} PodGroups", limits.POD_GROUPS)
 
 
-def too_many_composites(where: str, composites: int, limits: Limits) -> GroupingFailure | None:
-    """TooManyGroups if an owner would get more CompositePodGroups than half the limit of PodGroups.
+def too_many_composites(where: str, composites: int) -> GroupingFailure | None:
+    """TooManyGroups if an owner would get too many CompositePodGroups.
 
     Args:
         where: the policy, or the user's own Workload, that asks for them.
         composites: their number.
-        limits: what one owner may cost.
     """
-    allowed = limits.pod_groups // 2
-    if composites <= allowed:
+    if composites <= limits.COMPOSITE_POD_GROUPS:
         return None
-    message = (
-        f"{where}: makes {composites} CompositePodGroups, but one owner can have {allowed}, "
-        f"half of {setting('pod_groups')}"
-    )
-    return GroupingFailure(Reason.TOO_MANY_GROUPS, message)
+    return _too_many(f"{where}: makes {composites} CompositePodGroups", limits.COMPOSITE_POD_GROUPS)
 
 
 def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
@@ -114,9 +88,8 @@ def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
         yield from (Stage(name, late.name) for name in sorted(holding - {late.name}))
 
 
-def _too_many(what: str, allowed: int, name: str) -> GroupingFailure:
-    message = f"{what}, but one owner can have {allowed} ({setting(name)})"
-    return GroupingFailure(Reason.TOO_MANY_GROUPS, message)
+def _too_many(what: str, allowed: int) -> GroupingFailure:
+    return GroupingFailure(Reason.TOO_MANY_GROUPS, f"{what}, but one owner can have {allowed}")
 
 
 def _numbered(pod_set: PodSet) -> Iterator[tuple[str, str, int]]:

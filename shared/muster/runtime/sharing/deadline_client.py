@@ -14,7 +14,6 @@ from muster.cluster.http.answer_json import parsed, parsing_with
 from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
 from muster.cluster.paging import Page, all_pages, with_short_texts, without_containers
 from muster.objects.resources import EVENTS, Resource, SchedulingApi, by_kind
-from muster.policy.limits import DEFAULT_LIMITS, Limits
 from muster.policy.model import Action
 from muster.runtime.sharing.list_memory import ListMemory, SharedListMemory
 from muster.runtime.telemetry.tracing import Spans, no_spans
@@ -64,11 +63,9 @@ class DeadlineClient:
         on_call: CallListener = lambda _verb, _resource, _status: None,
         spans: Spans = no_spans,
         *,
-        limits: Limits = DEFAULT_LIMITS,
         memory: SharedListMemory | None = None,
     ) -> None:
-        self.limits = limits
-        self._memory = ListMemory(memory or SharedListMemory(limits.event_bytes))
+        self._memory = ListMemory(memory or SharedListMemory())
         self._counts_lists = False
         self._cluster = cluster
         self.policy_namespace = cluster.policy_namespace
@@ -120,9 +117,9 @@ class DeadlineClient:
         Containers and volumes are left out (`without_containers`), and long texts of Events are cut.
 
         Raises:
-            TooManyObjects: since `begin`, lists had more than three quarters of MUSTER_LIMIT_EVENT_BYTES.
+            TooManyObjects: since `begin`, lists had more than three quarters of EVENT_BYTES.
             NoRoomForObjects: those of the namespace's events had more than three quarters of what those of
-                others leave of MUSTER_LIMIT_EVENT_BYTES.
+                others leave of EVENT_BYTES.
         """
         light = with_short_texts if resource == EVENTS else without_containers
 

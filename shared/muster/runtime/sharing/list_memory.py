@@ -11,7 +11,9 @@ from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.http import answer_json
 from muster.cluster.interface import Objects
 from muster.objects.text import separators, text_bytes
-from muster.policy.limits import setting
+
+EVENT_BYTES = 96 * 1024 * 1024
+"""Memory for the lists of all events in work."""
 
 FREE_BYTES = 1536 * 1024
 """The first bytes of each event's lists need no reservation: those of 150 pods."""
@@ -59,7 +61,7 @@ class SharedListMemory:
             or until a sweep has kept of it what it needs: it takes memory that is not reserved.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int = EVENT_BYTES) -> None:
         self._limit = limit
         self.pages = BoundedSemaphore(PAGES_AT_ONCE)
         self.large_objects = BoundedSemaphore(LARGE_OBJECTS_AT_ONCE)
@@ -71,12 +73,12 @@ class SharedListMemory:
     @property
     def beyond_limit(self) -> str:
         """The limit for all events together, for a message."""
-        return f"more than {self._limit} bytes of memory ({setting('event_bytes')})"
+        return f"more than {self._limit} bytes of memory"
 
     @property
     def beyond_share(self) -> str:
         """The limit for one namespace, for a message."""
-        return f"more than {self.of_a_namespace} bytes of memory (three quarters of {setting('event_bytes')})"
+        return f"more than {self.of_a_namespace} bytes of memory (three quarters of all)"
 
     @property
     def taken(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from muster.policy.limits import DEFAULT_LIMITS
 from muster.runtime.sharing.computing import EventLoop, FairLock
 from muster.runtime.sharing.list_memory import SharedListMemory
 from muster.runtime.sharing.parsing_order import SmallestFirst
@@ -16,7 +15,6 @@ class Workers:
         workers: the most events of one namespace in work.
         waiting: the most events that wait.
         most_in_work: the most events in work, if those are more than `workers` and one more.
-        event_bytes: memory for the lists of all events in work.
 
     Attributes:
         turns: the turns of events.
@@ -31,10 +29,9 @@ class Workers:
         workers: int,
         waiting: int,
         most_in_work: int = 0,
-        event_bytes: int = DEFAULT_LIMITS.event_bytes,
     ) -> None:
         self.turns = Turns(workers, waiting, most_in_work)
         self.reading = SmallestFirst()
         self.loop = EventLoop()
         self.sweeping = FairLock()
-        self.lists = SharedListMemory(event_bytes)
+        self.lists = SharedListMemory()

@@ -8,24 +8,16 @@ from typing import Any
 
 import pytest
 
-from bench import world
-from bench.world import STEPS, BenchmarkCluster
-from muster import steps
 from muster.cluster import errors
 from muster.cluster.http import answer_json
 from muster.cluster.http.client import Client
-from muster.cluster.observe.list_cache import ListCache, Listing
-from muster.cluster.observe.snapshot import Snapshot
-from muster.cluster.observe.sweep import groups_and_owners, owners
+from muster.cluster.observe.list_cache import Listing
+from muster.cluster.observe.sweep import groups_and_owners
 from muster.cluster.paging import MOST_SIZES, PageSizes
 from muster.objects.resources import JOBS
-from muster.policy.limits import Limits
-from muster.policy.owners.job import Job
-from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
-from muster.runtime.http.app import wall_clock
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from tests.support.builders import Object, a_job, a_namespace, annotated, labelled, named, of_uid, ref
+from tests.support.builders import Object, a_job, a_namespace, labelled, named, of_uid
 
 KIB = 1024
 LARGE, SMALL = 20, 300
@@ -172,41 +164,6 @@ def test_of_a_job_without_group_labels_a_sweep_keeps_the_name() -> None:
     bulk = labelled({f"x{number}": "x" * 60 for number in range(1000)})
     assert len(kept(listing, a_job(bulk, label=None), 1_000_000)) < 300
     assert len(kept(listing, a_job(bulk), 1_000_000)) > 60_000
-
-
-def test_a_job_that_is_too_large_to_keep_is_read_again() -> None:
-    """Its name is among the owners; reading its view fails, so that the sweep runs the step live."""
-    job = a_job(annotated({"x": "x" * 4000}))
-    cluster = Snapshot([job])
-    cluster.limits = Limits(kept_bytes=2048)
-    cache = ListCache(cluster, [Listing(JOBS, Job)])
-    cache.read_page()
-    assert list(owners(cache)) == [ref(job)]
-    assert cache.get(JOBS, "llama", "team-a") != job
-    with pytest.raises(ValueError, match="spec"):
-        Job.read(cache.get(JOBS, "llama", "team-a") or {})
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", STEPS)
-def test_a_sweep_that_can_keep_nothing_repairs_everything(name: str) -> None:
-    """It runs live on every object."""
-    with ApiServer() as server, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(world, "LOST_ONE_IN", 1)
-        server.load(resource_definitions())
-        gangs = BenchmarkCluster(server, 3)
-        gangs.fill()
-        gangs.lose(name)
-        settings = Settings(
-            api_server=server.url, sweep_jitter_seconds=0, deadline_seconds=60, limits=Limits(kept_bytes=1)
-        )
-        handler = Handler(steps.step_named(name), connect(settings), settings, wall_clock)
-        headers = {"ce-specversion": "1.0", "ce-source": "/tests", "ce-type": "dev.muster.sweep"}
-        assert handler.handle({**headers, "ce-id": "1"}, b"").status == 202
-        first = _writes(handler)
-        assert handler.handle({**headers, "ce-id": "2"}, b"").status == 202
-    assert first > 0
-    assert _writes(handler) == first
 
 
 def _writes(handler: Handler) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.policy import group_labels
-from muster.policy.limits import RUNTIME_JOBS
+from muster.policy.limits import REPLICATED_JOBS
 from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.plans.mark_runtime import COMPONENT, never_marked, up_to_date
 from muster.policy.reasons import Reason
@@ -271,8 +271,8 @@ def test_an_invalid_policy_is_reported_once_and_changes_nothing(policy: str, fac
 @pytest.mark.parametrize(
     ("jobs", "reason"),
     [
-        pytest.param(RUNTIME_JOBS, None, id="as many as are labelled"),
-        pytest.param(RUNTIME_JOBS + 1, Reason.INVALID_POLICY, id="one more"),
+        pytest.param(REPLICATED_JOBS, None, id="as many as are labelled"),
+        pytest.param(REPLICATED_JOBS + 1, Reason.INVALID_POLICY, id="one more"),
     ],
 )
 def test_a_runtime_of_many_replicated_jobs_takes_linear_time(jobs: int, reason: Reason | None) -> None:

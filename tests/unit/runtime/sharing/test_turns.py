@@ -15,12 +15,10 @@ import pytest
 
 from muster.cluster import execute
 from muster.objects.meta import ObjectRef
-from muster.policy.limits import Limits, setting
 from muster.policy.model import Plan
 from muster.runtime.http.responses import HttpAnswer
 from muster.runtime.sharing.parsing_order import SmallestFirst
 from muster.runtime.sharing.turns import TURN_SECONDS, NamespaceBusyError, Turns
-from tests.support.messages import mentions
 from tests.unit.runtime.fakes import BODY, DONE, OWNER, FakeCluster, a_handler, a_step, an_event
 
 WRITE_SECONDS = 0.004
@@ -121,44 +119,6 @@ def test_a_pause_ends_with_the_deadline() -> None:
 def _hold(turns: Turns, namespace: str, stop: threading.Event) -> None:
     with turns.turn(namespace, 5):
         stop.wait(5)
-
-
-def test_the_writes_for_one_event_are_limited() -> None:
-    """The answer asks for another delivery, and names the limit; what was written stays."""
-    cluster = FakeCluster()
-    cluster.limits = Limits(writes=3)
-    plan = groups_of(ObjectRef("v1", "Pod", "hostile", "pod", "1"))
-    partly = execute.in_order(cluster, plan, "muster-test")
-    assert (partly.reason, partly.requeue, len(partly.actions), len(cluster.calls)) == (
-        "WriteLimit",
-        True,
-        3,
-        3,
-    )
-    assert mentions(partly.message, 3, GROUPS, setting("writes"))
-
-
-def test_a_sweep_continues_the_writes_of_an_object_after_the_others() -> None:
-    """Two objects with more writes than one event may make: both are written to the end by one sweep."""
-    subjects = [ObjectRef("v1", "Pod", "hostile", name, "1") for name in ("a", "b")]
-    written: list[str] = []
-
-    def in_parts(cluster: Any, plan: Plan, manager: str) -> Plan:
-        fresh = tuple(action for action in plan.actions if action.target.name not in written)
-        done = execute.in_order(cluster, replace(plan, actions=fresh), manager)
-        written.extend(action.target.name for action in done.actions)
-        return done
-
-    def plan(subject: ObjectRef, _now: Any) -> Plan:
-        targets = (replace(subject, name=f"{subject.name}-{number}") for number in range(5))
-        return replace(DONE, actions=tuple(replace(DONE.actions[0], target=target) for target in targets))
-
-    step = a_step(plan=plan, execute=in_parts, responsible_for=lambda _cluster: subjects)
-    handler = a_handler(step, limits=Limits(writes=3))
-    headers, _ = an_event(type="dev.muster.sweep", id="7")
-    assert handler.handle(headers, b"").status == 202
-    parts = ["a-0 a-1 a-2", "b-0 b-1 b-2", "a-3 a-4", "b-3 b-4"]
-    assert written in ([*" ".join(parts).split()], " ".join([parts[1], parts[0], parts[3], parts[2]]).split())
 
 
 @contextmanager

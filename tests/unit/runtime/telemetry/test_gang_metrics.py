@@ -220,15 +220,3 @@ def test_a_write_that_failed_counts_nothing(failure: Exception) -> None:
     handler = writing(with_milestones(GangGivenUp("InvalidPolicy")), FakeCluster(on_write=failure))
     handle(handler)
     assert read(handler, "muster_gave_up_total") == {}
-
-
-def test_writes_beyond_the_limit_count_when_they_are_made() -> None:
-    """The first delivery makes the first write only."""
-
-    class Limited(FakeCluster):
-        limits = replace(FakeCluster.limits, writes=1)
-
-    step = a_step(plan=lambda *_: with_milestones(GangGivenUp("InvalidPolicy")), execute=in_order)
-    handler = a_handler(step, Limited(), limits=Limited.limits)
-    assert handle(handler) == 503
-    assert read(handler, "muster_gave_up_total") == {}
