@@ -104,7 +104,7 @@ golden-update: $(READY) ## Write golden plans, explanations, counts and schemas 
 	$(BIN)/pytest --quiet --muster-update
 	@git --no-pager diff --stat
 
-DEV := --extra local --extra knative --extra server --extra traces --extra dev
+DEV := --extra local --extra knative --extra traces --extra dev
 lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 $(DEV) \
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt

@@ -11,13 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bench.control_plane import ControlPlane
-from muster import steps
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, TRAINING_RUNTIMES, WORKLOADS, Resource
 from muster.policy.group_labels import GROUP, UID_CHARACTERS
 from muster.policy.owners.job import job_workload_name
 from muster.policy.sources.source import ANNOTATION
+from muster.runtime import steps
 from muster.runtime.handle import run_step
 from muster.simulator.clock import now
 from muster.simulator.controllers import shipped_runtime

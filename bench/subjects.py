@@ -22,7 +22,7 @@ from bench.calls import Call
 from bench.control_plane import ControlPlane
 from bench.figures import ROOT
 from bench.gangs import Event
-from muster.files import FUNCTIONS
+from muster.data import FUNCTIONS
 
 PEERS = ROOT / "bench" / "peers"
 PATIENCE = 30.0

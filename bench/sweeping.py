@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from muster import steps
 from muster.cluster.errors import ApiGone, Unavailable
 from muster.cluster.http.client import Client
 from muster.cluster.observe.list_cache import Listing
 from muster.cluster.paging import Page
 from muster.cluster.versioned import Versioned
+from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.http.app import wall_clock

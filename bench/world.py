@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from muster import steps
 from muster.cluster import execute
 from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
@@ -17,6 +16,7 @@ from muster.objects.resources import JOBS, POD_GROUPS, PODS, WORKLOADS
 from muster.policy.group_labels import UID_CHARACTERS
 from muster.policy.owners.job import job_workload_name
 from muster.policy.sources.source import ANNOTATION
+from muster.runtime import steps
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.controllers import shipped_runtimes
 from tests.support.builders import a_job, a_namespace, named, of_uid, pods_of

@@ -34,6 +34,7 @@ _SPDX = {
     "Apache 2.0": "Apache-2.0",
     "BSD License": "BSD-3-Clause",
     "MIT License": "MIT",
+    "ZPL 2.1": "ZPL-2.1",
     "The MIT License (MIT)": "MIT",
 }
 """SPDX identifiers of licences that some packages spell in another way."""

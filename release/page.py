@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from functions import sbom
-from muster.files import EVENTING
+from muster.data import EVENTING
 from release.chart import chart
 from release.manifests import manifest_text, overlays
 

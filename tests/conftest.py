@@ -8,7 +8,6 @@ import os
 import pytest
 
 _THOROUGH = ("tests/stories/", "tests/faults/")
-_WAITS = "tests/unit/runtime/http/test_servers.py"
 
 
 def pytest_configure() -> None:
@@ -19,11 +18,10 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark whole folders, and begin with the module that mostly waits, so that others run meanwhile."""
+    """Mark whole folders."""
     for item in items:
         if item.nodeid.startswith(_THOROUGH):
             item.add_marker(pytest.mark.thorough)
-    items.sort(key=lambda item: not item.nodeid.startswith(_WAITS))
 
 
 def pytest_collection_finish() -> None:

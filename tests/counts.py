@@ -21,14 +21,14 @@ from typing import Any
 
 import yaml
 
-from muster.files import FUNCTIONS
+from muster.data import FUNCTIONS
 from muster.objects import yaml_files
 from muster.objects.resources import PODS, by_kind
 from muster.policy.group_labels import GATE, GATED
 from muster.replay.replay import ReplayStack, is_musters_group
 from muster.replay.snapshots import Object
 from muster.replay.summary import MUSTER_CONDITIONS, gates
-from muster.steps import step_names
+from muster.runtime.steps import step_names
 from muster.testing.cases import envelope
 from tests.replays import recorded
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, Field, StrictStr, ValidationError
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.objects import yaml_files
 from muster.objects.faults import fault, path_of
 from muster.objects.text import printable

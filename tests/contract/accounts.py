@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load
 from muster.simulator.apiserver import resource_definitions
 from tests.cluster import manifests

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load
 from muster.objects import yaml_files
 from tests.cluster import modules

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.simulator.apiserver.http.routes import CONTAINER_SUBRESOURCES
 from muster.simulator.apiserver.kinds import CORE
 from tests.cluster import kubectl

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from bench.__main__ import FIGURES
 from muster.cli import main
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load, of_kind
 from muster.local.functions import InThreads
 from muster.local.stack import Stack, StackOptions

@@ -8,10 +8,10 @@ from dataclasses import fields
 
 import pytest
 
-from muster import steps
 from muster.events.replies import REPLIES
 from muster.objects import yaml_files
 from muster.policy.reasons import Reason
+from muster.runtime import steps
 from muster.runtime.config import Settings
 from tests.docs.commands import ROOT
 from tests.manifests.test_observability import exported_samples

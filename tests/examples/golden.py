@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from muster import steps
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
 from muster.operator.explain import as_text, explain
 from muster.operator.explain.assumptions import assume_cluster
@@ -21,6 +20,7 @@ from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.plan import to_document
 from muster.policy.model import Plan
 from muster.replay.snapshots import Objects, first, read_snapshots
+from muster.runtime import steps
 from muster.simulator.controllers import shipped_runtimes
 
 EXAMPLES = sorted((EVENTING / "examples").glob("*.yaml"))

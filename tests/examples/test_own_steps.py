@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load, of_kind
 from muster.local.stories.story import story_named
 from muster.replay.replay import ReplayInput, ReplayResult, replay

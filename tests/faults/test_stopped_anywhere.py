@@ -35,10 +35,10 @@ from muster.policy.group_labels import GROUP, GROUP_SIZE
 from muster.policy.model import Action
 from muster.replay.summary import gates, group_of
 from muster.runtime.handle import run_step
+from muster.runtime.steps import step_named
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import Controllers, JobOptions, KubeletOptions, node
 from muster.simulator.direct import Direct
-from muster.steps import step_named
 from tests.e2e.support import owners
 from tests.e2e.support.trees import chat
 from tests.support.builders import NOW

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from muster import library
 from muster.cli import main
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load, of_kind
 from muster.objects import yaml_files
 from muster.scaffold import REACTIONS, owner_of

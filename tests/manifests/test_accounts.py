@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.objects.resources import EVENTS
 from muster.policy import group_labels

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import CLUSTER, load
 from muster.objects import yaml_files
 from muster.policy import group_labels

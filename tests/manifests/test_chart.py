@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load
 from muster.objects import yaml_files
 from release.chart import chart
@@ -103,8 +103,8 @@ VALUES: dict[str, dict[str, Any]] = {
         "delivery": {"retry": 1, "deadLetterSink": {"uri": "http://sink.team-b"}}
     },
     "settings": {
-        "env": {"MUSTER_LOG_LEVEL": "DEBUG", "MUSTER_WORKERS": 8},
-        "steps": {"patch-pods": {"env": {"MUSTER_WORKERS": 2}, "resources": {"limits": {"memory": "1Gi"}}}},
+        "env": {"MUSTER_LOG_LEVEL": "DEBUG", "MUSTER_THREADS": 8},
+        "steps": {"patch-pods": {"env": {"MUSTER_THREADS": 2}, "resources": {"limits": {"memory": "1Gi"}}}},
         "sweep": {"schedule": "*/5 * * * *"},
     },
     "shared": {"oneService": True, "sharedResources": {"limits": {"memory": "1Gi"}}, "env": {"A": "b"}},

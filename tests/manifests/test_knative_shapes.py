@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load
 from muster.objects import yaml_files
 from tests.manifests.knative_models import SPECS

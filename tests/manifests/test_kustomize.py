@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import UnsupportedManifestError, load, step_files
 from muster.objects import yaml_files
 from tests.cluster import kubectl

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from muster.data import EVENTING
 from muster.events.model import Sweep
-from muster.files import EVENTING
 from muster.kustomize import CLUSTER, load, of_kind
 from muster.policy.model import GangGivenUp, GangReport, WaitingGang
 from muster.policy.owner_status.group_status import WORST_FIRST

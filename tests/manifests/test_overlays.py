@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.objects import yaml_files
-from muster.runtime.config import MEBIBYTE
 from muster.simulator.broker import Wiring
 from muster.simulator.broker.delivery import destination
 from tests.support.overlays import objects_of
@@ -21,8 +20,6 @@ ONE_SERVICE = objects_of("overlays/one-service")
 EXAMPLE = objects_of("overlays/example")
 WHOLE = objects_of("overlays/cluster")
 TEAM = "team-a"
-LARGEST_JSON = 9 * MEBIBYTE
-"""That of an object of 1.5 MiB in etcd: Go escapes `<` as `\\u003c`."""
 OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir())
 
 

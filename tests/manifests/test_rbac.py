@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster import steps
 from muster.kustomize import of_kind
-from muster.runtime import dead_letter
+from muster.runtime import dead_letter, steps
 from muster.testing.manifests import rules_needed, rules_of
 from tests.support.overlays import objects_of
 

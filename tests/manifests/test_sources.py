@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load, of_kind
 from muster.objects import resources
 from muster.policy.group_labels import GATED

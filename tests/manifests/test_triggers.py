@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import of_kind
 from muster.simulator.broker import Trigger, Wiring
 from tests.support.overlays import objects_of

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import CLUSTER, Manifest, load, of_kind
 
 OVERLAYS = EVENTING / "overlays"

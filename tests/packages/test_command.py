@@ -87,7 +87,7 @@ def test_run_fails_with_the_timeline_when_a_story_does_not_hold() -> None:
     """Without patch_pods' writes no gate is lifted: exit status 1, and the timeline is printed."""
     broken = (
         "import dataclasses\n"
-        "from muster import steps\n"
+        "from muster.runtime import steps\n"
         "from muster.policy.model import NoOp\n"
         "from muster.policy.reasons import Reason\n"
         "load_step = steps.load_step\n"

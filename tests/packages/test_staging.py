@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from functions import stage
-from muster.files import EVENTING
+from muster.data import EVENTING
 
 CODE = "function/step.py"
 

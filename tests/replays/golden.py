@@ -18,8 +18,8 @@ from pathlib import Path
 
 import yaml
 
-from muster import steps
 from muster.objects import yaml_files
+from muster.runtime import steps
 from muster.runtime.step import Step
 from muster.testing import Case, plan_of
 from muster.testing.recordings import SWEEP, slim, slim_event

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.files import RECORDINGS as FOLDER
+from muster.data import RECORDINGS as FOLDER
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import RecordedObjects
 from muster.testing import Recording, shipped

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster import steps
 from muster.cluster.interface import Object
 from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import ResourceEvent
@@ -20,6 +19,7 @@ from muster.events.parse import parse
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.replay.recorded_requests import STRUCTURED
+from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.step import Step

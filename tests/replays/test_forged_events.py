@@ -19,7 +19,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster import steps
 from muster.cluster.interface import Cluster
 from muster.events import dead_letters
 from muster.objects import resources
@@ -29,6 +28,7 @@ from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
 from muster.replay.recorded_requests import STRUCTURED
 from muster.replay.snapshots import Object
+from muster.runtime import steps
 from muster.runtime.config import Settings, connect
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler

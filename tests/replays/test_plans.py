@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster import steps
+from muster.runtime import steps
 from muster.runtime.step import Step
 from muster.testing import check_laws
 from tests.replays.golden import HANDWRITTEN, RECORDED, ROOT, GoldenCase, cases

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from muster import steps
 from muster.events.replies import REPLIES
 from muster.events.reply import reply_event
 from muster.policy.model import Plan
 from muster.replay.replay import ReplayInput, replay
+from muster.runtime import steps
 from muster.testing import plan_of
 from tests.replays import recorded
 from tests.replays.golden import GoldenCase, cases

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.policy.sources.schema import LockedFields, PodGroupPolicy
 from muster.policy.tree.policy_tree import LEVELS
 

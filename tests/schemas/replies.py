@@ -9,8 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from muster.data import EVENTING
 from muster.events.replies import REPLIES
-from muster.files import EVENTING
 
 FOLDER = EVENTING / "schemas" / "replies"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import KINDS, TimelineRecorder

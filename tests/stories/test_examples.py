@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.resources import JOBS, JOBSETS, NODES, TRAINJOBS, by_kind

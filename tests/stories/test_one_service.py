@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 import urllib3
 
-from muster import steps
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.local import display
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories import STORIES, LocalStory, StoryRun
@@ -18,6 +17,7 @@ from muster.local.stories.watching import TimelineRecorder
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.replay.activity import Activity
+from muster.runtime import steps
 from tests.cluster.processes import until
 from tests.stories.conftest import ObservedStack
 from tests.support.processes import muster
@@ -66,7 +66,7 @@ def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> No
     names = {f"muster-{name.replace('_', '-')}" for name in steps.step_names()}
     assert until(lambda: names <= {agent for agent, _, _ in server.calls()}, 30)
     reasons = {activity.reason for activity in one_service.activities}
-    assert reasons.isdisjoint({"Forbidden", "UnexpectedError", "NamespaceBusy"})
+    assert reasons.isdisjoint({"Forbidden", "UnexpectedError", "DeadlineExceeded"})
 
 
 def test_the_functions_are_one_server(one_service: ObservedStack) -> None:

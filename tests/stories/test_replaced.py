@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster import steps
 from muster.kustomize import CLUSTER
 from muster.replay.replay import ReplayInput, ReplayResult, replay
 from muster.replay.summary import summarize
+from muster.runtime import steps
 from tests.replays import recorded
 from tests.replays.test_streams import groups_of
 
@@ -45,7 +45,8 @@ def swap(step: str, code: str, folder: Path) -> Path:
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
     (folder / "team_step" / "kustomization.yaml").write_text("kind: Kustomization\n")
     imports = (
-        "from dataclasses import replace\nfrom muster import NoOp\nfrom muster.steps import step_named\n"
+        "from dataclasses import replace\nfrom muster import NoOp\n"
+        "from muster.runtime.steps import step_named\n"
     )
     (folder / "team_step" / "function" / "step.py").write_text(imports + code.format(step=step))
     return folder

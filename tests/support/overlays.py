@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from release import page
 from release.chart import chart
 

@@ -13,7 +13,7 @@ from typing import Any
 from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Plan
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.replays import recorded
 
 ROOT = Path(__file__).parents[2]

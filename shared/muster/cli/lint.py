@@ -10,7 +10,6 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.output import echo, echo_items, echo_line, output_option, step_shown
-from muster.files import FolderError, files_below
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
 from muster.replay.files import BadFileError
@@ -67,10 +66,8 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
         if not path.is_dir():
             files[path] = False
             continue
-        try:
-            files |= {file: True for file in files_below(path, _SUFFIXES) if file not in files}
-        except FolderError as error:
-            raise BadInput(str(error)) from None
+        found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
+        files |= {file: True for file in found if file not in files}
     if not files:
         raise BadInput(f"{', '.join(targets)}: has no file that ends in .yaml, .yml or .json")
     return files

@@ -9,7 +9,6 @@ from typing import Any
 import click
 import yaml
 
-from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.kustomize import (
     CLUSTER,
@@ -21,6 +20,7 @@ from muster.kustomize import (
 )
 from muster.objects.resources import MUTATING_ADMISSION_POLICIES
 from muster.replay.wiring import release_of
+from muster.runtime import steps
 from muster.simulator.broker import Wiring
 from muster.simulator.source import SourceSpec
 from muster.simulator.typed import first_type_fault

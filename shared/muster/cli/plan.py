@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from muster import steps
 from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.output import echo, echo_documents, echo_line, output_option, reading_shown, step_shown
 from muster.operator.plan import plan_step
@@ -19,6 +18,7 @@ from muster.replay.snapshots import (
     objects_of_events,
     read_snapshots,
 )
+from muster.runtime import steps
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 

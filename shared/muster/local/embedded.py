@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from muster.cluster.http.client import Client
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import Manifest, load
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import Controllers, KubeletOptions, node, shipped_runtimes

@@ -19,11 +19,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Protocol
 
-from muster import steps
 from muster.local.serving import WsgiServer
 from muster.replay.activity import Activity, ActivityHandler
+from muster.runtime import steps
 from muster.runtime.config import Settings
-from muster.runtime.served import ServedFunctions
+from muster.runtime.serve import Functions as ServedFunctions
 
 Listener = Callable[[Activity], None]
 
@@ -81,7 +81,7 @@ class InThreads:
                     steps.load_step(steps.step_file(_name(subscriber), own_steps)) for subscriber in functions
                 ]
                 served = ServedFunctions.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
-                server = WsgiServer(served.app, service, settings=settings)
+                server = WsgiServer(served.app, service, threads=settings.threads)
                 stops.callback(server.stop)
                 self.urls |= _urls(f"http://127.0.0.1:{server.port}", functions)
             self._stops = stops.pop_all()

@@ -6,26 +6,21 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from muster.runtime.config import Settings
-from muster.runtime.http.waitress_server import LimitedServer
+from muster.runtime.serve import server_of
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 
-_FEW_THREADS = Settings(waiting=27)
-"""The default limits; a command needs no 160 threads."""
-
-
 class WsgiServer:
-    """A server that listens from its creation until `stop`, within the limits of a function.
+    """A server that listens from its creation until `stop`.
 
     Args:
-        app: the WSGI app; it sees in its environment why a body was refused (`muster.runtime.http.bodies`).
+        app: the WSGI app.
         name: of the thread.
         host: address to listen on.
         port: 0 takes any free port.
-        settings: the limits.
+        threads: requests that are answered at the same time.
 
     Attributes:
         port: the port it listens on.
@@ -35,17 +30,12 @@ class WsgiServer:
     """
 
     def __init__(
-        self,
-        app: WSGIApplication,
-        name: str,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        settings: Settings = _FEW_THREADS,
+        self, app: WSGIApplication, name: str, host: str = "127.0.0.1", port: int = 0, threads: int = 8
     ) -> None:
         # The socket is bound here, since waitress does not close its socket if it cannot bind it.
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.create_server((host, port), family=family)
-        self._server = LimitedServer(app, settings, listener)
+        self._server = server_of(app, threads, sockets=[listener])
         self._stopping = threading.Event()
         self.port: int = listener.getsockname()[1]
         threading.Thread(target=self._serve, name=name, daemon=True).start()

@@ -52,9 +52,6 @@ MAX_DEAD_LETTERS = 100
 _STARTING_PAUSES = 3
 """Pauses until a bound pod is ready: long enough to see what is reported of it meanwhile."""
 
-_WAITING = 27
-"""Events that wait in one function; the servers of all functions have their threads in one process."""
-
 
 @dataclass(frozen=True)
 class StackOptions:
@@ -188,7 +185,7 @@ class Stack:
             self.client = self._options.kubeconfig.client("muster-run")
             self._url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
-            return Settings(kubeconfig=str(self._written(self._options.kubeconfig)), waiting=_WAITING)
+            return Settings(kubeconfig=str(self._written(self._options.kubeconfig)))
         policies = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
         starting = KubeletOptions.run_delay + _STARTING_PAUSES * self._options.pause_seconds
         cluster = ServerWithControllers(
@@ -202,7 +199,7 @@ class Stack:
         self._url = cluster.url
         self.client = Client.for_server(self._url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
-        return Settings(api_server=self._url, sweep_jitter_seconds=0, waiting=_WAITING)
+        return Settings(api_server=self._url, sweep_jitter_seconds=0)
 
     def _written(self, kubeconfig: Kubeconfig) -> Path:
         """Write the context alone into a file, from which the functions connect, also as processes."""

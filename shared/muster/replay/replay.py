@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from muster import steps
 from muster.cluster.read import each
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, step_files
@@ -25,6 +24,7 @@ from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object, Objects, RecordedObjects
 from muster.replay.wiring import release_of, watched_kinds, wiring_of
+from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions

@@ -9,8 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from threading import BoundedSemaphore, Lock
+from threading import Lock
 from typing import Any
 
 from muster.cluster.errors import AlreadyExists, Forbidden, Gone, Unavailable
@@ -18,7 +17,6 @@ from muster.cluster.interface import Object, RawCluster
 from muster.cluster.permissions import may
 from muster.cluster.read import collect
 from muster.events import dead_letters
-from muster.events.cloudevent import EventLimits
 from muster.events.dead_letters import DeadLetter
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS
@@ -27,28 +25,17 @@ from muster.policy.reasons import Reason
 from muster.runtime.config import Settings, own_namespace
 from muster.runtime.handle import Clock, InFlight
 from muster.runtime.http import responses
-from muster.runtime.http.bodies import BodyRefusal
 from muster.runtime.http.responses import HttpAnswer
 from muster.runtime.outcome import Outcome, OutcomeKind
-from muster.runtime.sharing.computing import SpacedWork
-from muster.runtime.sharing.deadline_client import DeadlineExceeded
-from muster.runtime.sharing.workers import Workers
 from muster.runtime.telemetry import logs
 from muster.runtime.telemetry.metrics import Metrics
 
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
-WRITE_CPU_SECONDS = 0.003
-"""The CPU in which a letter is written, and the oldest one deleted."""
-
-SHARE_OF_PLACES = 3
-"""One of so many places to wait is for letters, with the defaults 38 of 115: each takes a thread of the
-server, and the others answer probes and the events of other functions of the process."""
-
-
-class _TooManyLettersError(Exception):
-    """As many letters as may be are stored or wait for it."""
+LETTER_BYTES = 64 * 1024
+"""The largest ConfigMap of a dead letter, as it is sent to the API server. Of a larger event only the
+attributes are kept; the sweep covers its object."""
 
 
 class DeadLetters:
@@ -58,7 +45,6 @@ class DeadLetters:
         cluster: the cluster that stores them.
         settings: the limit and the namespace.
         clock: returns the time, with a time zone.
-        workers: those of the process, if it serves several functions; None takes workers of its own.
 
     Attributes:
         name: the name of the function, as in `Handler`.
@@ -69,24 +55,16 @@ class DeadLetters:
         metrics: counters of the events handled so far.
     """
 
-    def __init__(
-        self, cluster: RawCluster, settings: Settings, clock: Clock, workers: Workers | None = None
-    ) -> None:
+    def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
         self.name = NAME
         self.manager = MANAGER
         self.permissions = PERMISSIONS
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(NAME, lambda: self.in_flight.count)
-        self._limits = EventLimits(settings.body_limit_values, settings.attribute_limit)
         self._cluster = cluster
         self._clock = clock
-        self._workers = workers or Workers(settings.workers, settings.waiting, settings.most_in_work)
         self.namespace = settings.dead_letter_namespace or own_namespace()
-        self._most = settings.in_work + settings.waiting // SHARE_OF_PLACES
-        self._places = BoundedSemaphore(self._most)
-        self._writers = BoundedSemaphore(settings.in_work)
-        self._spaced = SpacedWork(self._workers.turns.has_events, WRITE_CPU_SECONDS)
         self._kept: deque[str] | None = None
         self._kept_lock = Lock()
 
@@ -94,64 +72,19 @@ class DeadLetters:
         """Return the answer to a dead letter: 202 once it is stored; never raises."""
         with self.in_flight:
             started = time.perf_counter()
-            end = started + self.settings.deadline_seconds
             letter: DeadLetter | None = None
             try:
-                with self._place(), ExitStack() as held:
-                    with self._spaced.piece(len(body), end - time.perf_counter()):
-                        held.enter_context(self._writer(end - time.perf_counter()))
-                        config_map, letter = self._parsed(headers, body, end - time.perf_counter())
-                    outcome = self._write(letter, config_map)
-            except _TooManyLettersError as error:
-                outcome = Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), status=503)
+                letter = dead_letters.cut(dead_letters.of_request(headers, body), LETTER_BYTES)
+                outcome = self._write(letter, dead_letters.to_config_map(letter, self.namespace))
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             self._report(headers, letter, outcome, time.perf_counter() - started)
-            return responses.answer(outcome, None, self.settings.retry_after_seconds)
+            return responses.answer(outcome)
 
-    def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
-        """Return the answer to a request whose body was not read; `length` is its Content-Length."""
-        outcome = responses.of_refusal(refusal, self.settings, length)
-        self._report(headers, None, outcome, 0.0)
-        return responses.answer(outcome, None, self.settings.retry_after_seconds)
-
-    @contextmanager
-    def _place(self) -> Iterator[None]:
-        """Hold one of the places of letters that are being stored or wait for it.
-
-        Raises:
-            _TooManyLettersError: all are taken.
-        """
-        if not self._places.acquire(blocking=False):
-            raise _TooManyLettersError(f"{self._most} dead letters are being stored or wait for it already")
-        try:
-            yield
-        finally:
-            self._places.release()
-
-    @contextmanager
-    def _writer(self, seconds: float) -> Iterator[None]:
-        """Be one of those that are being stored; wait at most so many seconds.
-
-        Raises:
-            DeadlineExceeded: it took longer.
-        """
-        if not self._writers.acquire(timeout=max(0.0, seconds)):
-            seconds = self.settings.deadline_seconds
-            raise DeadlineExceeded(f"the dead letter could not be stored within {seconds:g} s")
-        try:
-            yield
-        finally:
-            self._writers.release()
-
-    def _parsed(
-        self, headers: Mapping[str, str], body: bytes, seconds: float
-    ) -> tuple[dict[str, Any], DeadLetter]:
-        """Return the ConfigMap to store, and the letter without data; wait for the turn at most so long."""
-        with self._workers.reading.turn(len(body), max(0.0, seconds)):
-            received = dead_letters.of_request(headers, body, self._limits)
-            letter = dead_letters.cut(received, self.settings.dead_letter_limit_bytes)
-            return dead_letters.to_config_map(letter, self.namespace), dead_letters.without_data(letter)
+    def refuse(self, headers: Mapping[str, str]) -> HttpAnswer:
+        """Return the answer to a request whose body is too large."""
+        self._report(headers, None, responses.BODY_TOO_LARGE, 0.0)
+        return responses.answer(responses.BODY_TOO_LARGE)
 
     def _write(self, letter: DeadLetter, config_map: Mapping[str, Any]) -> Outcome:
         message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"

@@ -7,30 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from threading import Condition
-from types import TracebackType
 from typing import Any
 
 from cloudevents.core.bindings.http import HTTPMessage
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
-from muster.events.cloudevent import PARSED, WITHOUT_FLOATS, EventLimits
-from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
+from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.reply import reply_event
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
+from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.http import responses
-from muster.runtime.http.bodies import BodyRefusal
 from muster.runtime.http.responses import HttpAnswer
 from muster.runtime.outcome import Outcome, OutcomeKind
-from muster.runtime.sharing.computing import SweepTurn
-from muster.runtime.sharing.deadline_client import DeadlineClient
-from muster.runtime.sharing.turn_queue import Turn
-from muster.runtime.sharing.turns import REFUSED_CPU_SECONDS, NamespaceBusyError
-from muster.runtime.sharing.workers import Workers
+from muster.runtime.runs import Runs
 from muster.runtime.step import Step, Subject
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.telemetry import logs, tracing
@@ -47,13 +41,7 @@ _CONFLICTS = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
 
 
 def run_step(
-    step: Step,
-    cluster: Cluster,
-    subject: Subject,
-    clock: Clock,
-    spans: Spans = no_spans,
-    *,
-    before_try: Callable[[], None] = lambda: None,
+    step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
 ) -> Outcome:
     """Observe an object, plan, and execute the plan, each in a span of its own; never raises.
 
@@ -61,7 +49,6 @@ def run_step(
     already. Every error becomes an outcome.
     """
     for _ in range(_TRIES if isinstance(subject, ObjectRef) else 1):
-        before_try()
         outcome = _run_once(step, cluster, subject, clock, spans)
         if outcome.reason not in _CONFLICTS:
             break
@@ -75,7 +62,6 @@ def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, span
             inputs = step.inputs(cluster, subject)
         with spans("plan"):
             decision = step.plan(inputs, clock())
-        del inputs  # megabytes, which the writes do not need
         if isinstance(decision, NoOp):
             kind = OutcomeKind.REQUEUE if decision.requeue else OutcomeKind.NOTHING
             return Outcome(kind, decision.reason, decision.message, ref, gangs=decision.gangs)
@@ -101,28 +87,21 @@ class InFlight:
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._count = 0
-
-    @property
-    def count(self) -> int:
-        """The number of events in work now."""
-        return self._count
+        self.count = 0
 
     def __enter__(self) -> None:
         with self._changed:
-            self._count += 1
+            self.count += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         with self._changed:
-            self._count -= 1
+            self.count -= 1
             self._changed.notify_all()
 
     def wait_until_none(self, seconds: float) -> bool:
         """Wait until no event is in work; False if that takes longer than `seconds`."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._count == 0, timeout=seconds)
+            return self._changed.wait_for(lambda: self.count == 0, timeout=seconds)
 
 
 class Handler:
@@ -131,10 +110,9 @@ class Handler:
     Args:
         step: the step to run.
         cluster: the cluster to run it on.
-        settings: limits, and the cluster name for logs and replies.
+        settings: the deadline, and the cluster name for logs and replies.
         clock: returns the time, with a time zone.
         spans: the factory of trace spans; None takes the one that the settings select.
-        workers: those of the process, if it serves several functions; None takes workers of its own.
 
     Attributes:
         name: the step's name, which is the function's.
@@ -146,13 +124,7 @@ class Handler:
     """
 
     def __init__(
-        self,
-        step: Step,
-        cluster: Cluster,
-        settings: Settings,
-        clock: Clock,
-        spans: Spans | None = None,
-        workers: Workers | None = None,
+        self, step: Step, cluster: Cluster, settings: Settings, clock: Clock, spans: Spans | None = None
     ) -> None:
         self.step = step
         self.name = step.name
@@ -162,23 +134,14 @@ class Handler:
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)
-        self._limits = EventLimits(settings.body_limit_values, settings.attribute_limit)
-        # The data of other events may have numbers that the step reads.
-        self._reader = WITHOUT_FLOATS if step.other_events is None else PARSED
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
-        self._workers = workers or Workers(settings.workers, settings.waiting, settings.most_in_work)
+        self._runs = Runs()
         self._sweeps = Sweeps(
             step,
             settings.sweep_limit,
             clock,
-            turn=lambda cluster: SweepTurn(
-                self._workers.sweeping,
-                self._workers.loop,
-                self._workers.turns.any_wait,
-                lambda: cluster.seconds_left,
-            ),
             run=self._run,
             on_outcome=self.metrics.swept,
             on_finished=lambda gangs: self.metrics.swept_all(clock(), gangs),
@@ -189,68 +152,47 @@ class Handler:
         with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
             cluster = DeadlineClient(
-                self._cluster,
-                self.settings.deadline_seconds,
-                self.metrics.called,
-                self._spans,
-                memory=self._workers.lists,
+                self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
             )
             event: Event | None = None
             reply: HTTPMessage | None = None
             about = logs.claimed(headers)
             try:
-                with self._workers.reading.turn(len(body), cluster.seconds_left):
-                    event = parse(headers, body, self._limits, self._reader)
-                    about = logs.about(event)
-                    subject = _subject(self.step, event)
-                    event = _without_data(event)  # the event may have to wait
-                outcome = self._outcome(subject, cluster)
+                event = parse(headers, body)
+                about = logs.about(event)
+                outcome = self._outcome(event, cluster)
                 reply = self._reply(event, outcome)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
-            finally:
-                cluster.end()
             self._report(event, outcome, started, **about, api_calls=cluster.calls)
             attributes = {**about, "outcome": str(outcome.kind), "reason": str(outcome.reason)}
             add_attributes({f"muster.{name}": str(value) for name, value in attributes.items()})
-            return responses.answer(outcome, reply, self.settings.retry_after_seconds)
+            return responses.answer(outcome, reply)
 
-    def refuse(self, headers: Mapping[str, str], refusal: BodyRefusal, length: int | None) -> HttpAnswer:
-        """Return the answer to a request whose body was not read; `length` is its Content-Length."""
-        outcome = responses.of_refusal(refusal, self.settings, length)
-        self._report(None, outcome, time.perf_counter(), **logs.claimed(headers))
-        return responses.answer(outcome, None, self.settings.retry_after_seconds)
+    def refuse(self, headers: Mapping[str, str]) -> HttpAnswer:
+        """Return the answer to a request whose body is too large."""
+        self._report(None, responses.BODY_TOO_LARGE, time.perf_counter(), **logs.claimed(headers))
+        return responses.answer(responses.BODY_TOO_LARGE)
 
-    def _outcome(self, subject: ObjectRef | Sweep | NoOp, cluster: DeadlineClient) -> Outcome:
-        if isinstance(subject, Sweep):
+    def _outcome(self, event: Event, cluster: DeadlineClient) -> Outcome:
+        if isinstance(event, Sweep):
             cluster.newest = True
-            delay = jitter(subject, self.step, self.settings.sweep_jitter_seconds)
-            return self._sweeps.sweep(cluster, subject, delay)
+            delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
+            return self._sweeps.sweep(cluster, event, delay)
+        try:
+            subject = self.step.subject_of(event)
+        except ValidationError as error:
+            path, message = responses.first_fault(error)
+            raise UnreadableEvent(message, f"data.{path}") from None
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
-        name = f"{subject.kind}/{subject.name}"
-        run = (self.name, subject)
-        try:
-            with self._workers.turns.turn(subject.namespace, cluster.seconds_left, name, run) as turn:
-                if turn.outcome is not None:  # of the run of another event
-                    return replace(turn.outcome, actions=0, reply=None, milestones=())
-                cluster.pause_with(lambda seconds: self._pause(turn, seconds))
-                outcome = self._run(cluster, subject)
-                if outcome.reason == Reason.TOO_MANY_OBJECTS:
-                    turn.cpu += REFUSED_CPU_SECONDS
-                if outcome.kind in (OutcomeKind.DONE, OutcomeKind.NOTHING):
-                    turn.outcome = outcome
-                return outcome
-        except NamespaceBusyError as error:
-            return Outcome(OutcomeKind.REQUEUE, Reason.NAMESPACE_BUSY, str(error), subject, status=503)
-
-    def _pause(self, turn: Turn, seconds: float) -> bool:
-        """Let the event loop and then other events go first; False if the turn was lost."""
-        self._workers.loop.go_first()
-        return turn.pause(seconds)
+        outcome, is_shared = self._runs.outcome(
+            subject, cluster.seconds_left, lambda: self._run(cluster, subject)
+        )
+        return replace(outcome, actions=0, reply=None) if is_shared else outcome
 
     def _run(self, cluster: DeadlineClient, subject: Subject) -> Outcome:
-        outcome = run_step(self.step, cluster, subject, self._clock, self._spans, before_try=cluster.begin)
+        outcome = run_step(self.step, cluster, subject, self._clock, self._spans)
         for milestone in outcome.milestones:
             self.metrics.milestone_reached(milestone)
         return outcome
@@ -260,7 +202,7 @@ class Handler:
             return None
         return reply_event(
             outcome.reply,
-            step=self.step.name,
+            step=self.name,
             event_id=event.id,
             now=self._clock(),
             cluster_name=self.settings.cluster_name,
@@ -272,28 +214,4 @@ class Handler:
         fields["duration_ms"] = round(seconds * 1000, 1)
         if self.settings.cluster_name:
             fields["cluster"] = self.settings.cluster_name
-        logs.outcome_line(self.step.name, outcome, **fields)
-
-
-def _without_data(event: Event) -> Event:
-    match event:
-        case ResourceEvent():
-            return replace(event, object=None)
-        case OtherEvent():
-            return replace(event, data=None)
-    return event
-
-
-def _subject(step: Step, event: Event) -> ObjectRef | Sweep | NoOp:
-    """Return the object to run a step on for an event, a sweep as it is, or the reason to do nothing.
-
-    Raises:
-        UnreadableEvent: the event's data has a field of a wrong type, or lacks one.
-    """
-    if isinstance(event, Sweep):
-        return event
-    try:
-        return step.subject_of(event)
-    except ValidationError as error:
-        path, message = responses.first_fault(error)
-        raise UnreadableEvent(message, f"data.{path}") from None
+        logs.outcome_line(self.name, outcome, **fields)

@@ -1,68 +1,150 @@
-"""Functions served by waitress: in a container image of a step of one's own, and in the local stack.
+"""Functions served by waitress: the command of the container image, and on one machine.
 
-python -m muster.runtime.serve functions/create_workload/function/step.py --port 8080
-python -m muster.runtime.serve functions/*/function/step.py muster.runtime.dead_letter --port 8080
+python -m muster.runtime.serve create-workload
+python -m muster.runtime.serve create-workload patch-pods dead-letter --port 8080
+python -m muster.runtime.serve my_step/function/step.py
 """
 
 from __future__ import annotations
 
 import argparse
-import runpy
 import signal
-import socket
 import sys
+import time
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
+from typing import Any, Self
 
-from muster.objects.text import printable
-from muster.runtime import config, dead_letter
-from muster.runtime.http.waitress_server import LimitedServer
-from muster.runtime.served import ServedFunctions, prepare_process
+import waitress
+
+from muster.cluster.interface import RawCluster
+from muster.runtime import config, dead_letter, steps
+from muster.runtime.config import Settings
+from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.handle import Handler
+from muster.runtime.http.app import Receiver, app_of, path_of, wall_clock
+from muster.runtime.http.readiness import Readiness, State
+from muster.runtime.http.responses import BODY_LIMIT
 from muster.runtime.step import Step
 from muster.runtime.telemetry import logs
+
+LARGEST_BODY = 4 * BODY_LIMIT
+"""Bytes of a body that waitress reads, so that Flask can refuse it with a reason and a log line."""
+
+
+class Functions:
+    """The functions of one process: each at a path of its own, a single one also at `/`.
+
+    Args:
+        functions: each with the cluster whose API server its readiness asks.
+
+    Attributes:
+        name: the name of the only function, or `muster` for several.
+        settings: the settings of the process.
+        app: the WSGI app.
+    """
+
+    def __init__(self, *functions: tuple[Receiver, RawCluster]) -> None:
+        self._receivers = [receiver for receiver, _ in functions]
+        self._readiness = {
+            receiver.name: Readiness(
+                cluster,
+                function=receiver.name,
+                manager=receiver.manager,
+                permissions=receiver.permissions,
+                namespace=receiver.namespace,
+            )
+            for receiver, cluster in functions
+        }
+        self.name = self._receivers[0].name if len(functions) == 1 else "muster"
+        self.settings = self._receivers[0].settings
+        self.app = app_of(self._receivers, self.recent)
+
+    @classmethod
+    def connected(cls, steps: Sequence[Step | None], settings: Settings) -> Self:
+        """Return the functions of steps, connected to the cluster of the settings; None keeps dead letters.
+
+        Raises:
+            BadSettingError: the settings name no cluster, or a kubeconfig that cannot be used.
+        """
+        functions: list[tuple[Receiver, RawCluster]] = []
+        for step in steps:
+            cluster = config.connect(settings, dead_letter.MANAGER if step is None else step.manager)
+            receiver: Receiver = (
+                DeadLetters(cluster, settings, wall_clock)
+                if step is None
+                else Handler(step, cluster, settings, wall_clock)
+            )
+            functions.append((receiver, cluster))
+        return cls(*functions)
+
+    def recent(self) -> State:
+        """Return the readiness of all functions; see `Readiness.recent`."""
+        return _together({name: readiness.recent() for name, readiness in self._readiness.items()})
+
+    def last_known(self) -> State:
+        """Return the cached readiness of all functions, at once; see `Readiness.last_known`."""
+        return _together({name: readiness.last_known() for name, readiness in self._readiness.items()})
+
+    def wait_until_idle(self) -> None:
+        """Wait until no event is in work, at most until the deadline of an event that has just begun."""
+        end = time.monotonic() + self.settings.deadline_seconds
+        for receiver in self._receivers:
+            receiver.in_flight.wait_until_none(max(0.0, end - time.monotonic()))
+
+
+def _together(states: dict[str, State]) -> State:
+    """Ready if all functions are; the message of each that has one, or of all if it is the same."""
+    ready = all(is_ready for is_ready, _ in states.values())
+    messages = {message for _, message in states.values()}
+    if len(messages) == 1:
+        return ready, messages.pop()
+    lines = (f"{path_of(name)}: {message}" for name, (_, message) in states.items() if message != "OK")
+    return ready, "; ".join(lines)
+
+
+def server_of(app: Any, threads: int, **listening: Any) -> Any:
+    """Return a waitress server that listens as asked: `listen="127.0.0.1:8080"`, or `sockets=[listener]`."""
+    return waitress.create_server(
+        app,
+        threads=threads,
+        max_request_body_size=LARGEST_BODY,
+        inbuf_overflow=LARGEST_BODY,  # a function's file system is read-only
+        ident="muster",
+        **listening,
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGTERM or Ctrl-C, then wait for the events in work."""
+    letters = path_of(dead_letter.NAME)
+    names = ", ".join([*map(path_of, steps.step_names()), letters])
     parser = argparse.ArgumentParser(
         prog="python -m muster.runtime.serve",
-        description="Serve a step over HTTP at /, or several, each at /NAME.",
+        description="Serve a function over HTTP at /, or several, each at /NAME.",
     )
-    parser.add_argument(
-        "code", nargs="+", help="the path of a step.py, or the module muster.runtime.dead_letter"
-    )
-    parser.add_argument("--host", default="127.0.0.1", help="default: this machine only")
+    parser.add_argument("function", nargs="+", help=f"{names}, or the path of a step.py")
+    parser.add_argument("--host", default="127.0.0.1", help="default: this machine only; *: every address")
     parser.add_argument("--port", type=int, default=8080, help="0: any free port, which is printed")
     options = parser.parse_args(arguments)
-    files = [code for code in options.code if code != dead_letter.__name__]
-    for file in files:
-        if not Path(file).is_file():
-            parser.error(f"there is no file {file}")
     try:
+        chosen = [
+            None if name == letters else steps.find_step(name) for name in dict.fromkeys(options.function)
+        ]
         settings = config.from_environment()
-        steps = [_step_of(file) for file in files]
-        served = ServedFunctions.connected(steps, settings, dead_letters=dead_letter.__name__ in options.code)
-    except config.BadSettingError as error:
-        parser.exit(2, f"{printable(str(error))}\n")
-    prepare_process()
+        functions = Functions.connected(chosen, settings)
+    except (config.BadSettingError, LookupError) as error:
+        parser.exit(2, f"{error.args[0]}\n")
     logs.configure(settings.log_level)
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.create_server((options.host, options.port), family=family)
-    server = LimitedServer(served.app, settings, listener)
+    server = server_of(functions.app, settings.threads, listen=f"{options.host}:{options.port}")
     signal.signal(signal.SIGTERM, _interrupt)
-    address = f"http://{options.host}:{server.effective_port}"
-    print(f"{served.name} listens on {address}", flush=True)  # noqa: T201 - the starting process waits for this line
-    served.last_known()  # begins the check before the first probe, so that problems are logged at once
+    port = options.port or server.effective_port
+    # The starting process waits for this line.
+    print(f"{functions.name} listens on http://{options.host}:{port}", flush=True)  # noqa: T201
+    functions.last_known()  # begins the check before the first probe, so that problems are logged at once
     server.run()
-    served.wait_until_idle()
+    functions.wait_until_idle()
     return 0
-
-
-def _step_of(path: str) -> Step:
-    """Return the `STEP` of a file."""
-    step: Step = runpy.run_path(path)["STEP"]
-    return step
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

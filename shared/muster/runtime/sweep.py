@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import sha256
 from threading import Lock
@@ -16,10 +16,9 @@ from muster.events.model import Sweep
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
+from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.http import responses
 from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
-from muster.runtime.sharing.computing import SweepTurn
-from muster.runtime.sharing.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.step import Step, Subject
 from muster.runtime.telemetry import logs
 
@@ -53,7 +52,6 @@ class Sweeps:
         step: the step.
         limit: the most objects that one sweep runs the step on live.
         clock: returns the time, for plans.
-        turn: returns the turn of a sweep among those of other functions of the process.
         run: runs the step on an object, live.
         on_outcome: called with the outcome of each object.
         on_finished: called at the end of each round with the gangs of all owners.
@@ -65,7 +63,6 @@ class Sweeps:
         limit: int,
         clock: Callable[[], datetime],
         *,
-        turn: Callable[[DeadlineClient], SweepTurn],
         run: Callable[[DeadlineClient, Subject], Outcome],
         on_outcome: Callable[[Outcome], None],
         on_finished: Callable[[GangTally], None],
@@ -73,7 +70,6 @@ class Sweeps:
         self._step = step
         self._limit = limit
         self._clock = clock
-        self._turn = turn
         self._run = run
         self._on_outcome = on_outcome
         self._on_finished = on_finished
@@ -100,20 +96,17 @@ class Sweeps:
         try:
             time.sleep(delay)
             cluster.refresh()
-            turn = self._turn(cluster)
-            cluster.compute_with(turn.given_up, turn.resume)
-            with turn.held():
-                return self._continue(cluster, event, turn)
+            return self._continue(cluster, event)
         finally:
             self._sweeping.release()
 
-    def _continue(self, cluster: DeadlineClient, event: Sweep, turn: SweepTurn) -> Outcome:
+    def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
         current = self._round
         if current is None or current.is_old:
             current = _Round(self._step, cluster)
         self._round = None
         try:
-            subjects = current.subjects(cluster, event, turn.pause)
+            subjects = current.subjects(cluster, event)
         except _TEMPORARY:
             self._round = current
             raise
@@ -122,7 +115,7 @@ class Sweeps:
             return Outcome(
                 OutcomeKind.NOTHING, Reason.SWEPT, f"{current.listed.pages} pages read; lists not complete"
             )
-        reasons, actions = self._run_on_each(subjects, current, cluster, event, turn)
+        reasons, actions = self._run_on_each(subjects, current, cluster, event)
         if subjects:
             self._round = current
         else:
@@ -135,7 +128,7 @@ class Sweeps:
         )
 
     def _run_on_each(
-        self, subjects: _Turns, current: _Round, cluster: DeadlineClient, event: Sweep, turn: SweepTurn
+        self, subjects: _Turns, current: _Round, cluster: DeadlineClient, event: Sweep
     ) -> tuple[Counter[str], int]:
         """Run the step on the objects that are left; returns the counts of reasons and the number of writes.
 
@@ -148,10 +141,8 @@ class Sweeps:
         reasons: Counter[str] = Counter()
         live = actions = 0
         while (subjects or subjects.unfinished) and live < self._limit and not cluster.time_is_over:
-            turn.pause()
             is_last = not subjects
             subject, began = subjects.take(), time.monotonic()
-            cluster.begin()
             outcome = self._outcome_by_lists(current.listed, subject)
             if outcome is None:
                 outcome = self._run(cluster, subject)
@@ -209,27 +200,22 @@ class _Round:
         """
         return time.monotonic() - self._page_read_at >= ROUND_SECONDS
 
-    def subjects(self, cluster: DeadlineClient, event: Sweep, pause: Callable[[], None]) -> _Turns | None:
+    def subjects(self, cluster: DeadlineClient, event: Sweep) -> _Turns | None:
         """Return the objects that are left; None if the deadline passed before the lists were complete.
 
         Args:
             cluster: the cluster, with the deadline.
             event: chooses the first of the objects.
-            pause: called after each page, and between the objects while they are found in the lists.
         """
         self.listed.cluster = cluster
-        self.listed.reading = cluster.one_large_page
-        self.listed.before_parsing = cluster.count_text
-        self.listed.before_page = pause
         if self._subjects is None:
             try:
                 while not self.listed.complete:
                     self.listed.read_page()
                     self._page_read_at = time.monotonic()
-                    pause()
             except DeadlineExceeded:
                 return None
-            self._subjects = _Turns(_with_pauses(self._step.responsible_for(self.listed), pause), event.id)
+            self._subjects = _Turns(self._step.responsible_for(self.listed), event.id)
             self._all = len(self._subjects)
         return self._subjects
 
@@ -239,13 +225,6 @@ class _Round:
         left = len(self._subjects or ())
         more = f"; {left} of {self._all} objects left to the next sweep" if left else ""
         return (counts or "no objects") + more
-
-
-def _with_pauses(subjects: Iterable[Subject], pause: Callable[[], None]) -> Iterator[Subject]:
-    """Yield the objects of a step, and pause after finding each, which may take milliseconds."""
-    for subject in subjects:
-        pause()
-        yield subject
 
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.objects import yaml_files
-from muster.steps import step_names
+from muster.runtime.steps import step_names
 
 _KUBERNETES = frozenset({"admin", "cluster-admin", "default", "edit", "view"})
 """The ClusterRoles for users (bootstrappolicy, v1.37.1), and the service account that each namespace has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.objects import yaml_files
 from muster.simulator.apiserver.admission.mutating import Creation, mutated
 from muster.simulator.apiserver.fields.decoding import Decoder

@@ -9,7 +9,6 @@ from typing import Any
 
 import yaml
 
-from muster.files import FolderError, files_below
 from muster.objects import yaml_files
 from muster.objects.memory import TEXT_SHARE, DataLimit
 from muster.objects.meta import overlong_field
@@ -107,10 +106,7 @@ def _files(path: Path) -> list[Path]:
         raise ManifestError(f"{path}: No such file or folder")
     if not path.is_dir():
         return [path]
-    try:
-        files = files_below(path, SUFFIXES)
-    except FolderError as error:
-        raise ManifestError(str(error)) from None
+    files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
     if not files:
         raise ManifestError(f"{path}: has no file that ends in .yaml, .yml or .json")
     return files

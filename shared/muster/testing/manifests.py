@@ -8,7 +8,7 @@ from pathlib import Path
 from muster.cluster.permissions import Permissions
 from muster.kustomize import Manifest, load, of_kind
 from muster.runtime.step import Step
-from muster.steps import find_step
+from muster.runtime.steps import find_step
 
 Rule = tuple[str, str, str, str]
 """Verb, API group, resource with its subresource, and the name of the only object; "" for all."""

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from muster.files import RECORDINGS
+from muster.data import RECORDINGS
 from muster.objects.text import json_bytes
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events
 from muster.replay.replay import event_of
@@ -118,7 +118,7 @@ def shipped(name: str, mode: str = "resource") -> Recording:
 
     Args:
         name: `torch`, `torchtune`, `job-scaled`, `does-not-fit` or `runtime-annotated`; their stories are
-            told in the README beside them (`muster.files.RECORDINGS`).
+            told in the README beside them (`muster.data.RECORDINGS`).
         mode: `resource`, or `reference` for events that only name their objects.
 
     Raises:

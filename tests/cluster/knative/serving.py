@@ -16,7 +16,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from muster.files import FUNCTIONS
 from tests.cluster import controllers
 from tests.cluster.api import KubernetesApi
 from tests.cluster.credentials import Credentials
@@ -93,9 +92,7 @@ def code_of(service: Object) -> list[str]:
 
 def served_as(function: str) -> str:
     """Return the arguments with which `muster.runtime.serve` serves a function of the image, by its name."""
-    if function == "dead-letter":
-        return "muster.runtime.dead_letter"
-    return str(FUNCTIONS / function.replace("-", "_") / "function" / "step.py")
+    return function
 
 
 def main(folder: str, proxy: str) -> None:

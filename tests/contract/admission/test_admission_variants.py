@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests

@@ -9,7 +9,7 @@ import pytest
 
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from tests.cluster import cluster, manifests

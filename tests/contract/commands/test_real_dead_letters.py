@@ -21,8 +21,8 @@ from muster.cli import main
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
+from muster.data import EVENTING
 from muster.events.dead_letters import SELECTOR
-from muster.files import EVENTING
 from muster.kustomize import load
 from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load, of_kind
 from muster.replay.recorded_requests import read_events
 from muster.testing.cases import envelope

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.kubeconfig import client_of
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load, of_kind
 from muster.simulator.source import Source, SourceSpec
 from tests.cluster.api import MERGE_PATCH, KubernetesApi

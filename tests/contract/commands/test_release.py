@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from release.manifests import objects, overlays
 from tests.cluster import kubectl
 from tests.cluster.cluster import RealCluster

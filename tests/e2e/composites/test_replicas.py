@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.policy.group_labels import JOB_INDEX
 from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster

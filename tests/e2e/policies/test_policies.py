@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
 from tests.cluster import manifests

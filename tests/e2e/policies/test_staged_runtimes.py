@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.objects import yaml_files
 from tests.e2e.support.owners import Object, a_trainjob
 from tests.e2e.support.story import RealStory

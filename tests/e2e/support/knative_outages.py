@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.cluster.knative.stack import Knative

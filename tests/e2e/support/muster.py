@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from muster import kustomize
+from muster.data import EVENTING
 from muster.events.dead_letters import of_request
 from muster.events.parse import UnreadableEvent
-from muster.files import EVENTING
 from muster.simulator.broker import Answer, CloudEvent, HttpTarget
 from muster.simulator.broker.delivery import destination
 from tests.cluster import kubectl, manifests

@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Callable
 
-from muster import steps
 from muster.local.stories.watching import Entry, state
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.replay.activity import Activity, ActivityHandler
+from muster.runtime import steps
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.runtime.http.app import wall_clock

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 import yaml
 
-from muster import steps
 from muster.cli import cluster, output, plan
 from muster.cli.check import _shown
 from muster.cli.output import (
@@ -35,6 +34,7 @@ from muster.cli.output import (
 from muster.cluster.http.client import Client
 from muster.operator.check import Finding, Level
 from muster.operator.plan import plan_step
+from muster.runtime import steps
 from muster.testing.cases import sweep
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster, noting

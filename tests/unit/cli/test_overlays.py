@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from muster import steps
 from muster.cli import main
-from muster.files import EVENTING, RECORDINGS
+from muster.data import EVENTING, RECORDINGS
 from muster.objects import yaml_files
+from muster.runtime import steps
 
 KUSTOMIZATION = "kustomization.yaml"
 EMPTY = "kind: Kustomization\n"

@@ -19,7 +19,6 @@ import yaml
 from muster.cli import run
 from muster.local import stack
 from muster.local.stack import StackOptions
-from muster.runtime import config
 from muster.runtime.config import Settings
 from muster.simulator.broker import CloudEvent, Report
 from tests.unit.cli.conftest import Muster
@@ -66,9 +65,7 @@ def _written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], li
     monkeypatch.setattr(stack, "WATCH_TIMEOUT_SECONDS", 0.1)
     monkeypatch.setattr(run, "_wait", lambda: None)
     # Threads of functions stay until their process ends.
-    monkeypatch.setattr(stack, "Settings", partial(Settings, workers=1, most_in_work=1))
-    monkeypatch.setattr(stack, "_WAITING", 1)
-    monkeypatch.setattr(config, "SPARE_THREADS", 1)
+    monkeypatch.setattr(stack, "Settings", partial(Settings, threads=1))
     return lambda: list(folder.glob("muster-*/*"))
 
 

@@ -14,7 +14,7 @@ from muster.policy.model import Action, NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
 from muster.runtime.step import Step
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.support.builders import NOW, a_job, a_pod_group, annotated, ref, template_labelled, with_condition
 from tests.support.runtimes import a_runtime
 

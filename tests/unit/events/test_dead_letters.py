@@ -11,7 +11,6 @@ import pytest
 
 from muster.events.cloudevent import STRUCTURED, UnreadableEvent
 from muster.events.dead_letters import DeadLetter, cut, from_config_map, of_request, to_config_map
-from muster.runtime.config import Settings
 from tests.support import cpu
 
 EVENT: dict[str, Any] = {
@@ -34,7 +33,7 @@ FAILURE = {
 }
 
 
-SIZE = Settings().dead_letter_limit_bytes
+SIZE = 64 * 1024
 
 
 def binary(event: dict[str, Any]) -> tuple[dict[str, str], bytes]:

@@ -21,8 +21,8 @@ from muster.objects.resources import EVENTS, JOBS, JOBSETS, NAMESPACES, POD_GROU
 from muster.policy import group_labels
 from muster.runtime.handle import run_step
 from muster.runtime.outcome import Outcome, OutcomeKind
+from muster.runtime.steps import step_named
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
-from muster.steps import step_named
 from tests.support.builders import (
     NOW,
     Object,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.steps import step_names
+from muster.runtime.steps import step_names
 from tests import counts
 
 

@@ -23,6 +23,7 @@ PERMISSIVE = {
     "MIT",
     "MPL-2.0",  # certifi: per file, of a list of certificates
     "PSF-2.0",
+    "ZPL-2.1",
 }
 
 

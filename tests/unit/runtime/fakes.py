@@ -7,6 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from flask.testing import FlaskClient
+
 from muster.cluster.interface import Object, Objects
 from muster.cluster.paging import Page
 from muster.objects.meta import ObjectRef
@@ -15,6 +17,7 @@ from muster.policy.model import Action, Plan, Reply, Verb
 from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
+from muster.runtime.serve import Functions
 from muster.runtime.step import Step
 
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
@@ -128,8 +131,14 @@ def a_step(**parts: Any) -> Step:
 
 def a_handler(step: Step | None = None, cluster: Any = None, **settings: Any) -> Handler:
     """A handler of that step, at a fixed time."""
-    quiet = {"sweep_jitter_seconds": 0.0, "waiting": 27}
+    quiet = {"sweep_jitter_seconds": 0.0}
     return Handler(step or a_step(), cluster or FakeCluster(), Settings(**quiet | settings), lambda: NOW)
+
+
+def a_client(step: Step | None = None, cluster: Any = None, **settings: Any) -> FlaskClient:
+    """A client of the app of that step."""
+    cluster = cluster or FakeCluster()
+    return Functions((a_handler(step, cluster, **settings), cluster)).app.test_client()
 
 
 def an_event(**change: Any) -> tuple[dict[str, str], bytes]:

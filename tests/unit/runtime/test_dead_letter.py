@@ -6,9 +6,8 @@ import gc
 import json
 import tracemalloc
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import Barrier, Event, Semaphore
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -22,10 +21,6 @@ from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.policy.model import Action, Verb
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
-from muster.runtime.http.app import app_of
-from muster.runtime.http.readiness import Readiness
-from muster.runtime.sharing import computing
-from muster.runtime.sharing.workers import Workers
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary, structured
@@ -113,17 +108,6 @@ def test_events_that_cannot_be_stored(cluster: FakeCluster, request_: Any, statu
     assert (answer.status, json.loads(answer.body)["reason"]) == (status, reason)
 
 
-def test_it_is_served_as_a_function_is() -> None:
-    """The same doors as those of a step."""
-    cluster = FakeCluster()
-    app = app_of(keeper(cluster), Readiness(cluster)).test_client()
-    headers, body = binary(EVENT)
-    assert app.post("/", headers=headers, data=body).status_code == 202
-    assert cluster.calls == [f"list configmaps {HOME}{SELECTOR}", "create configmaps muster-dead-letter"]
-    assert app.get("/health/readiness").status_code == 200
-    assert "muster_dead_letters_total" in app.get("/metrics").text
-
-
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
@@ -196,38 +180,6 @@ def test_little_is_kept_of_large_letters() -> None:
     assert cluster.calls[-1] == "delete configmaps muster-dead-letter"
 
 
-class StuckCluster(FakeCluster):
-    """Answers no write until `answers` is set."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.began = Semaphore(0)
-        self.answers = Event()
-
-    def write(self, action: Action, manager: str) -> Any:
-        """Wait."""
-        self.began.release()
-        assert self.answers.wait(5)
-        return super().write(action, manager)
-
-
-@contextmanager
-def two_letters_in_work(**settings: Any) -> Iterator[tuple[DeadLetters, ThreadPoolExecutor]]:
-    """What keeps letters, and writes two at a time, while the writes of two get no answer."""
-    cluster = StuckCluster()
-    values = Settings(workers=1, most_in_work=2, dead_letter_namespace=HOME, **settings)
-    letters = DeadLetters(cluster, values, lambda: NOW)
-    with ThreadPoolExecutor(8) as senders:
-        try:
-            first = [senders.submit(send, letters, id=f"first-{number}") for number in range(2)]
-            assert all(cluster.began.acquire(timeout=5) for _ in first)
-            yield letters, senders
-        finally:
-            cluster.answers.set()
-        assert [answer.result() for answer in first] == [202, 202]
-    assert send(letters, id="afterwards") == 202
-
-
 def test_letters_are_stored_side_by_side() -> None:
     """As many as events may be in work: one after the other, 40 a second held all threads."""
     together = Barrier(5)
@@ -241,49 +193,6 @@ def test_letters_are_stored_side_by_side() -> None:
     with ThreadPoolExecutor(5) as senders:
         answers = [senders.submit(send, letters, id=str(number)) for number in range(5)]
         assert [answer.result() for answer in answers] == [202] * 5
-
-
-def test_letters_that_wait_leave_threads_to_others() -> None:
-    """Of six places to wait letters get a third; one more is to come again at once."""
-    with two_letters_in_work(waiting=6) as (letters, senders):
-        more = [senders.submit(letters.handle, *binary(EVENT | {"id": str(number)})) for number in range(3)]
-        refused = next(as_completed(more, timeout=5)).result()
-        assert (refused.status, refused.headers["Retry-After"]) == (503, "1")
-        body = json.loads(refused.body)
-        assert body["reason"] == "NamespaceBusy"
-    assert sorted(answer.result().status for answer in more) == [202, 202, 503]
-
-
-def test_a_letter_waits_no_longer_than_the_deadline() -> None:
-    """Its broker would give up on it, and send it again beside the one that waits."""
-    with two_letters_in_work(deadline_seconds=0.05) as (letters, _):
-        answer = letters.handle(*binary(EVENT | {"id": "one more"}))
-        refused = json.loads(answer.body)
-        assert (answer.status, refused["reason"]) == (503, "DeadlineExceeded")
-
-
-def test_the_wait_to_parse_a_letter_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it waited for its turn counts."""
-    letters, waits = keeper(FakeCluster()), list[float]()
-
-    def turn(_: int, seconds: float) -> AbstractContextManager[None]:
-        waits.append(seconds)
-        return nullcontext()
-
-    monkeypatch.setattr(letters._workers.reading, "turn", turn)
-    assert send(letters) == 202
-    assert 0 < waits[0] < letters.settings.deadline_seconds
-
-
-def test_letters_are_seldom_handled_while_events_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one service, 195 large ones a second took most of the processor from events of functions."""
-    monkeypatch.setattr(computing, "REST", 10**6)
-    workers = Workers(workers=1, waiting=10, most_in_work=1)
-    settings = Settings(dead_letter_namespace=HOME, deadline_seconds=0.2)
-    letters = DeadLetters(FakeCluster(), settings, lambda: NOW, workers)
-    with workers.turns.turn("team-a", 0):
-        assert [send(letters, id=str(number)) for number in range(2)] == [202, 503]
-    assert send(letters, id="2") == 202
 
 
 class CountingCluster(FakeCluster):
@@ -331,17 +240,6 @@ def test_a_letter_that_may_not_be_deleted_keeps_no_others() -> None:
     letters = keeper(cluster, limit=1)
     assert [send(letters, id=str(number)) for number in range(4)] == [202, 503, 202, 202]
     assert len(cluster.names) == 2
-
-
-def test_letters_in_work_are_all_that_exceed_the_limit() -> None:
-    """The oldest are deleted while others are stored."""
-    cluster = CountingCluster()
-    letters = keeper(cluster, limit=3)
-    with ThreadPoolExecutor(20) as senders:
-        answers = [senders.submit(send, letters, id=str(number)) for number in range(40)]
-        assert {answer.result() for answer in answers} == {202}
-    assert len(cluster.names) == 3
-    assert cluster.most <= 3 + letters.settings.workers + 1
 
 
 def test_a_letter_that_was_not_deleted_is_deleted_later() -> None:

@@ -1,11 +1,13 @@
-"""Handling one event by one step: the calls, their arguments, and the deadline."""
+"""Handling one event by one step: the calls, their arguments, the deadline, and one run per object."""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
 
 import pytest
 
@@ -15,7 +17,9 @@ from muster.events.parse import owner_of
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from tests.unit.runtime.fakes import BODY, DONE, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe
+from muster.runtime.handle import Handler
+from muster.runtime.http.responses import HttpAnswer
+from tests.unit.runtime.fakes import BODY, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe
 
 
 def test_step_sees_the_event_the_subject_and_the_time() -> None:
@@ -41,25 +45,18 @@ def test_step_writes_under_its_own_field_manager() -> None:
     assert cluster.calls == ["get pods team-a/llama-0", *["create pods muster-patch-pods"] * 2]
 
 
-def test_event_that_needs_nothing_costs_no_call() -> None:
-    """Most updates are answered from the event alone."""
+@pytest.mark.parametrize(
+    ("step", "event"),
+    [
+        (a_step(predicate=lambda _event: NoOp(Reason.NOT_FOR_THIS_STEP)), an_event()),
+        (a_step(), an_event(type="com.example.order")),
+    ],
+)
+def test_event_that_needs_nothing_costs_no_call(step: Any, event: Any) -> None:
+    """Most updates, and events of other senders, are answered from the event alone."""
     cluster = FakeCluster()
-    step = a_step(predicate=lambda _event: NoOp(Reason.NOT_FOR_THIS_STEP))
-    assert a_handler(step, cluster).handle(*an_event()).status == 202
+    assert a_handler(step, cluster).handle(*event).status == 202
     assert cluster.calls == []
-
-
-def test_foreign_event_is_nothing() -> None:
-    """An event of another sender's type is taken and left alone."""
-    cluster = FakeCluster()
-    assert a_handler(cluster=cluster).handle(*an_event(type="com.example.order")).status == 202
-    assert cluster.calls == []
-
-
-def a_reply(data: Any) -> tuple[dict[str, str], bytes]:
-    """A reply event with this data, in binary mode."""
-    headers, _ = an_event(type="dev.muster.emit_conditions.waiting")
-    return headers, json.dumps(data).encode()
 
 
 def test_reply_event_of_another_step_is_an_event_for_a_step_that_asks_for_it() -> None:
@@ -71,55 +68,20 @@ def test_reply_event_of_another_step_is_an_event_for_a_step_that_asks_for_it() -
         return owner_of(event)
 
     cluster = FakeCluster()
+    headers, _ = an_event(type="dev.muster.emit_conditions.waiting")
     owner = {"apiVersion": "v1", "kind": "Pod", "namespace": "team-a", "name": "llama-0"}
-    event = a_reply({"reason": "Unschedulable", "owner": owner})
-    answer = a_handler(a_step(other_events=other_events), cluster).handle(*event)
-    assert answer.status == 200
+    body = json.dumps({"reason": "Unschedulable", "owner": owner}).encode()
+    assert a_handler(a_step(other_events=other_events), cluster).handle(headers, body).status == 200
     assert [event.data["reason"] for event in seen] == ["Unschedulable"]
     assert cluster.calls[0] == "get pods team-a/llama-0"
 
 
-@pytest.mark.parametrize(
-    ("data", "path"),
-    [
-        pytest.param("text", "data", id="no object"),
-        pytest.param({"reason": "Unschedulable"}, "data.owner", id="no owner"),
-        pytest.param({"owner": {"apiVersion": "v1", "kind": "Pod"}}, "data.owner.name", id="no name"),
-        pytest.param(
-            {"owner": {"apiVersion": "v1", "kind": "Pod", "name": "../../secrets"}},
-            "data.owner.name",
-            id="a name that would be another path",
-        ),
-    ],
-)
-def test_reply_event_without_an_owner_is_unreadable(data: Any, path: str) -> None:
-    """It goes to the dead letter sink, with the path of the field."""
-    step = a_step(other_events=owner_of)
-    answer = a_handler(step).handle(*a_reply(data))
-    content = json.loads(answer.body)
-    assert (answer.status, content["reason"]) == (400, "UnreadableEvent")
-    assert content["message"].startswith(f"{path}: ")
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        pytest.param(errors.Conflict("the object has been modified", status=409), id="written"),
-        pytest.param(errors.AlreadyExists("the name is taken", status=409), id="made"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("times", "status", "looks"),
-    [
-        pytest.param(1, 200, 2, id="another writer once came in between: the step reads again and writes"),
-        pytest.param(3, 200, 4, id="three times are as many as it takes"),
-        pytest.param(4, 409, 4, id="four times: the event comes again later"),
-    ],
-)
+@pytest.mark.parametrize("error", [errors.Conflict("modified"), errors.AlreadyExists("taken")])
+@pytest.mark.parametrize(("times", "status", "reads"), [(1, 200, 2), (3, 200, 4), (4, 409, 4)])
 def test_a_conflict_is_planned_again_at_once(
-    times: int, status: int, looks: int, error: errors.ClusterError
+    times: int, status: int, reads: int, error: errors.ClusterError
 ) -> None:
-    """The object as it is now decides, not the plan that came too late."""
+    """The object as it is now decides; after four times the event comes again later."""
     cluster, left = FakeCluster(), iter(range(times))
 
     def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
@@ -128,19 +90,10 @@ def test_a_conflict_is_planned_again_at_once(
         return plan
 
     assert a_handler(a_step(execute=execute), cluster).handle(*an_event()).status == status
-    assert cluster.calls == ["get pods team-a/llama-0"] * looks
+    assert cluster.calls == ["get pods team-a/llama-0"] * reads
 
 
-def test_time_that_is_over_stops_the_calls() -> None:
-    """After the deadline no further call is made, and the event comes again."""
-    cluster = FakeCluster()
-    answer = a_handler(cluster=cluster, deadline_seconds=0).handle(*an_event())
-    content = json.loads(answer.body)
-    assert (answer.status, content["reason"]) == (503, "DeadlineExceeded")
-    assert cluster.calls == []
-
-
-def test_slow_reads_leave_no_time_to_write() -> None:
+def test_after_the_deadline_no_call_is_made() -> None:
     """A read that took all the time is the last call: the writes wait for the next delivery."""
     cluster = FakeCluster()
 
@@ -151,50 +104,91 @@ def test_slow_reads_leave_no_time_to_write() -> None:
         return observed
 
     answer = a_handler(a_step(observe=slowly), cluster, deadline_seconds=0.02).handle(*an_event())
-    assert answer.status == 503
+    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
     assert cluster.calls == ["get pods team-a/llama-0"]
 
 
-def test_stop_waits_for_writes_in_flight() -> None:
-    """Events in flight are counted until their writes are done."""
-    writing, may_finish = threading.Event(), threading.Event()
-
-    def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
-        writing.set()
-        may_finish.wait(5)
-        return plan
-
-    handler = a_handler(a_step(execute=execute))
-    answers: list[int] = []
-    at_work = threading.Thread(target=lambda: answers.append(handler.handle(*an_event()).status))
-    at_work.start()
-    assert writing.wait(5)
-    assert not handler.in_flight.wait_until_none(0.01)
-    may_finish.set()
-    assert handler.in_flight.wait_until_none(5)
-    at_work.join(5)
-    assert answers == [200]
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    end = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.001)
 
 
-@pytest.mark.parametrize("many", [8])
-def test_handler_is_shared_by_threads(many: int) -> None:
-    """Events handled at the same time do not see each other's calls or answers."""
-    together = threading.Barrier(many)
+class Held:
+    """A function whose runs wait until `release` is set."""
 
-    def wait_for_all(bounded: Any, subject: ObjectRef) -> ObjectRef:
-        together.wait(5)
-        return observe(bounded, subject)
+    def __init__(self, **settings: Any) -> None:
+        self.runs: list[str] = []
+        self.release = threading.Event()
+        self.fails = False
+        self.handler: Handler = a_handler(a_step(observe=self._observe), **settings)
+        self._senders = ThreadPoolExecutor(20)
 
-    handler = a_handler(a_step(observe=wait_for_all), workers=many)
-    ids: list[str] = []
+    def _observe(self, cluster: Any, subject: ObjectRef) -> ObjectRef:
+        self.runs.append(subject.uid)
+        assert self.release.wait(10)
+        if self.fails:
+            raise errors.Unavailable("no answer")
+        return observe(cluster, subject)
 
-    def one(number: int) -> None:
-        ids.append(handler.handle(*an_event(id=str(number))).headers["ce-id"])
+    def send(self, uid: str = "1") -> Future[HttpAnswer]:
+        """Send an event about a pod, and wait until it is in work."""
+        headers, _ = an_event()
+        body = {**BODY, "metadata": {**BODY["metadata"], "uid": uid}}
+        count = self.handler.in_flight.count
+        sent = self._senders.submit(self.handler.handle, headers, json.dumps(body).encode())
+        until(lambda: self.handler.in_flight.count > count)
+        return sent
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(many)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(5)
-    assert sorted(ids) == [f"{number}.patch_pods" for number in range(many)]
-    assert DONE.actions  # every one of them wrote
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release.set()
+        self._senders.shutdown()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_events_that_come_during_a_run_share_the_next_one(fails: bool) -> None:
+    """The run in work may have read the object before it changed; one answer has the reply event."""
+    with Held() as function:
+        function.fails = fails
+        first, *more = [function.send() for _ in range(5)]
+        time.sleep(0.05)  # until the others wait
+        function.release.set()
+        statuses = sorted(answer.result().status for answer in more)
+        assert first.result().status == (503 if fails else 200)
+    assert statuses == ([503] * 4 if fails else [200, 202, 202, 202])
+    assert function.runs == ["1", "1"]
+    assert function.handler._runs._runs == {}
+
+
+def test_events_about_another_uid_have_their_own_run() -> None:
+    """A forged one would answer those of the object that lives."""
+    with Held() as function:
+        answers = [function.send(uid) for uid in ("1", "2")]
+        until(lambda: len(function.runs) == 2)
+        function.release.set()
+        assert [answer.result().status for answer in answers] == [200, 200]
+
+
+def test_a_wait_for_a_run_ends_at_the_deadline() -> None:
+    """Then the events come again."""
+    with Held(deadline_seconds=0.1) as function:
+        _, *more = [function.send() for _ in range(3)]
+        answers = [answer.result() for answer in more]
+    assert [answer.status for answer in answers] == [503, 503]
+    assert {json.loads(answer.body)["reason"] for answer in answers} == {"DeadlineExceeded"}
+    assert function.runs == ["1"]
+
+
+def test_stop_waits_for_events_in_work() -> None:
+    """They are counted until they are answered."""
+    with Held() as function:
+        answer = function.send()
+        assert not function.handler.in_flight.wait_until_none(0.01)
+        function.release.set()
+        assert function.handler.in_flight.wait_until_none(5)
+        assert answer.result().status == 200

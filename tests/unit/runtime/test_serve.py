@@ -1,123 +1,222 @@
-"""A step as a process behind waitress on a real socket, without an API server."""
+"""Functions over HTTP: paths, probes, func's middleware, and the process of the image."""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from muster.objects.text import printable
+from muster.cluster import errors
+from muster.runtime.config import BadSettingError, Settings, connect, from_environment
+from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.knative import Function
+from muster.runtime.serve import Functions, main
+from tests.unit.runtime.fakes import NOW, FakeCluster, a_client, a_handler, a_step, an_event
+from tests.unit.runtime.test_readiness import Authorizer
 
-pytestmark = pytest.mark.thorough
+COMMAND = [sys.executable, "-m", "muster.runtime.serve"]
 
-ROOT = Path(__file__).parents[3]
-COMMAND = [sys.executable, "-m", "muster.runtime.serve", "functions/create_workload/function/step.py"]
-HEADERS = {
-    "ce-specversion": "1.0",
-    "ce-id": "421c",
-    "ce-source": "/test",
-    "ce-type": "dev.knative.apiserver.ref.add",
-    "content-type": "application/json",
-}
-JOB = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "team-a", "name": "llama"}
+
+@pytest.mark.parametrize(("method", "path", "status"), [("POST", "/events", 404), ("PUT", "/", 405)])
+def test_other_requests_are_refused_with_what_is_accepted(method: str, path: str, status: int) -> None:
+    """Another path or method is refused with the one that works."""
+    answer = a_client().open(path, method=method)
+    assert (answer.status_code, "Allow" in answer.headers) == (status, status == 405)
+    assert "POST /" in answer.text
+
+
+def test_an_empty_path_is_no_redirect() -> None:
+    """No broker follows one: the event would be lost."""
+    headers, body = an_event()
+    answer = a_client().post("/", headers=headers, data=body, environ_overrides={"PATH_INFO": ""})
+    assert answer.status_code == 200
+
+
+def test_a_function_is_alive_while_the_api_server_is_away() -> None:
+    """Restarting it would not help; it is not ready."""
+    client = a_client(cluster=FakeCluster(on_read=errors.Unavailable("refused")))
+    assert client.get("/health/liveness").status_code == 200
+    answer = client.get("/health/readiness")
+    assert (answer.status_code, answer.text) == (503, "Unavailable: refused\n")
+
+
+def test_several_functions_of_a_process() -> None:
+    """Each has its path; probes and metrics are those of all."""
+    clusters = {name: Authorizer() for name in ("create_workload", "patch_pods", "dead_letter")}
+    *steps, letters = clusters
+    handlers: list[Any] = [(a_handler(a_step(name=name), clusters[name]), clusters[name]) for name in steps]
+    keeper = DeadLetters(clusters[letters], Settings(), lambda: NOW)
+    client = Functions(*handlers, (keeper, clusters[letters])).app.test_client()
+    headers, body = an_event()
+    answer = client.post("/create-workload", headers=headers, data=body)
+    assert answer.headers["ce-type"] == "dev.muster.create_workload.gates_lifted"
+    assert client.post("/dead-letter/", headers=headers, data=body).status_code == 202
+    assert (len(clusters["create_workload"].calls), clusters["patch_pods"].calls) == (3, [])
+    assert client.post("/", headers=headers, data=body).status_code == 405
+    exposition = client.get("/metrics").text
+    assert exposition.count("# HELP muster_events_total") == exposition.count("# HELP process_cpu") == 1
+    assert {'function="create_workload"', 'function="dead_letter"'} <= set(
+        re.findall(r'function="\w+"', exposition)
+    )
+    assert client.get("/health/readiness").text == "OK\n"
+    clusters["patch_pods"].on_read = errors.Unavailable("refused")
+    failing = Functions(*handlers).app.test_client().get("/health/readiness")
+    assert (failing.status_code, failing.text) == (503, "patch-pods: Unavailable: refused\n")
+
+
+@pytest.mark.parametrize("headers", [{}, {"transfer-encoding": "chunked"}])
+def test_an_event_behind_funcs_middleware(headers: dict[str, str]) -> None:
+    """ASGI on an event loop, the app in threads; a body without a length is not taken for an empty one."""
+    cluster = FakeCluster()
+    function = Function(Functions((a_handler(cluster=cluster), cluster)))
+    event, body = an_event()
+    chunks, sent = [body[:10], body[10:]], []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": chunks.pop(0), "more_body": bool(chunks)}
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    lines = [(name.encode(), value.encode()) for name, value in (event | headers).items()]
+    scope = {"type": "http", "http_version": "1.1", "method": "POST", "path": "/", "root_path": "",
+             "query_string": b"", "headers": lines}  # fmt: skip
+    asyncio.run(function.handle(scope, receive, send))
+    assert sent[0]["status"] == 200
+    assert dict(sent[0]["headers"])[b"ce-type"] == b"dev.muster.patch_pods.gates_lifted"
+    assert function.alive() == (True, "OK")
+    function.stop()
+    function._asgi.executor.shutdown()
 
 
 @pytest.fixture
-def absent_server() -> Iterator[str]:
-    """The address of an API server that is away: bound, but no process listens."""
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{door.getsockname()[1]}"
-
-
-@pytest.fixture
-def process(absent_server: str) -> Iterator[subprocess.Popen[str]]:
-    """The step create_workload, listening."""
-    with subprocess.Popen(
-        [*COMMAND, "--port", "0"],
-        cwd=ROOT,
-        env={**os.environ, "MUSTER_API_SERVER": absent_server},
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as started:
+def process() -> Iterator[subprocess.Popen[str]]:
+    """The step create_workload, listening; its API server is away."""
+    command = [*COMMAND, "create-workload", "--port", "0"]
+    environment = {**os.environ, "MUSTER_API_SERVER": "http://127.0.0.1:9"}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as started:
         try:
             yield started
         finally:
             started.kill()
 
 
-def line(process: subprocess.Popen[str]) -> str:
-    """The next line of its output."""
-    assert process.stdout
-    return process.stdout.readline()
-
-
 def test_life_of_a_process(process: subprocess.Popen[str]) -> None:
     """It says where it listens, answers and logs each event, and ends cleanly on a signal."""
-    first = line(process)
-    listening = re.search(r"http://127\.0\.0\.1:(\d+)", first)
+    assert process.stdout
+    listening = re.fullmatch(
+        r"create_workload listens on http://127\.0\.0\.1:(\d+)\n", process.stdout.readline()
+    )
     assert listening
-    assert "create_workload" in first
     connection = http.client.HTTPConnection("127.0.0.1", int(listening[1]), timeout=20)
+    headers, _ = an_event(type="dev.knative.apiserver.ref.add")
 
-    def call(method: str, path: str, body: Any = None, **headers: str) -> tuple[int, str, Any]:
-        connection.request(method, path, body, HEADERS | headers)
+    def post(body: Any) -> tuple[int, str]:
+        connection.request("POST", "/", body, headers)
         answer = connection.getresponse()
-        return answer.status, answer.read().decode(), answer.headers["Retry-After"]
+        return answer.status, json.loads(answer.read())["reason"]
 
-    assert call("GET", "/health/liveness") == (200, "OK\n", None)
-    assert call("POST", "/", "{}", **{"ce-type": "com.example.order"}) == (202, "", None)
-    assert json.loads(line(process))["reason"] == "NotForThisStep"
-
-    status, words, again = call("POST", "/", json.dumps(JOB))
-    assert (status, json.loads(words)["reason"], again) == (503, "Unavailable", "1")
-    logged = json.loads(line(process))
+    job = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "team-a", "name": "llama"}
+    assert post(json.dumps(job)) == (503, "Unavailable")
+    logged = json.loads(process.stdout.readline())
     assert (logged["outcome"], logged["kind"], logged["name"]) == ("come_again", "Job", "llama")
-
     # An iterable body is sent in chunks, without a Content-Length.
-    status, words, _ = call("POST", "/", iter([b'{"apiVersion":', b'"batch/v1"}']))
-    assert (status, json.loads(words)["reason"]) == (400, "UnreadableEvent")
-    assert "data.kind" in json.loads(words)["message"]
-    assert json.loads(line(process))["reason"] == "UnreadableEvent"
+    assert post(iter([b'{"apiVersion":', b'"batch/v1"}'])) == (400, "UnreadableEvent")
+    assert "data.kind" in json.loads(process.stdout.readline())["message"]
     connection.close()
-
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
 
 
-def test_start_without_a_cluster_fails_with_a_message() -> None:
-    """A process that does not know its cluster ends at once and says what to set."""
-    ours = {"KUBECONFIG", "MUSTER_API_SERVER", "KUBERNETES_SERVICE_HOST"}
-    ended = subprocess.run(
-        COMMAND,
-        cwd=ROOT,
-        env={name: value for name, value in os.environ.items() if name not in ours},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 2
-    assert "MUSTER_API_SERVER" in ended.stderr
-    assert "KUBECONFIG" in ended.stderr
+@pytest.mark.parametrize(
+    ("arguments", "environment", "words"),
+    [
+        (["create-workload"], {}, "KUBECONFIG"),
+        (["create-workload"], {"MUSTER_THREADS": "many"}, "MUSTER_THREADS=many"),
+        (["create-workload"], {"KUBECONFIG": "/no/such/file"}, "KUBECONFIG: /no/such/file"),
+        (["no-such-step"], {}, "no function 'no-such-step'"),
+    ],
+)
+def test_a_start_that_fails_says_why(
+    arguments: list[str],
+    environment: dict[str, str],
+    words: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """In one line, with exit code 2."""
+    for name in ("MUSTER_API_SERVER", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert (ended.value.code, words in line) == (2, True), line
 
 
-def test_start_with_a_bad_kubeconfig_fails_with_a_message(tmp_path: Path) -> None:
-    """One line, no trace, and no control character."""
-    file = tmp_path / "con\x1bfig"
-    file.write_text("a: [1\n")
-    ours = {"MUSTER_API_SERVER": "", "KUBECONFIG": str(file)}
-    ended = subprocess.run(
-        COMMAND, cwd=ROOT, env=os.environ | ours, capture_output=True, text=True, check=False
-    )
-    (line,) = ended.stderr.splitlines()
-    assert (ended.returncode, line.startswith(f"KUBECONFIG: {printable(str(file))}:2:1: ")) == (2, True), line
+EVERY = {
+    "MUSTER_LOG_LEVEL": "debug",
+    "MUSTER_CLUSTER_NAME": "eu-1",
+    "MUSTER_NAMESPACE": "team-a",
+    "MUSTER_POLICY_NAMESPACE": "administration",
+    "MUSTER_API_SERVER": "http://127.0.0.1:8001",
+    "KUBECONFIG": "/root/.kube/config",
+    "MUSTER_TRACES": "otlp",
+    "MUSTER_THREADS": "8",
+    "MUSTER_DEADLINE_SECONDS": "3.5",
+    "MUSTER_SWEEP_JITTER_SECONDS": "0",
+    "MUSTER_SWEEP_LIMIT": "3",
+    "MUSTER_DEAD_LETTER_LIMIT": "5",
+    "MUSTER_DEAD_LETTER_NAMESPACE": "letters",
+}
+
+
+def test_every_setting_has_its_variable() -> None:
+    """MUSTER_ and its name, but KUBECONFIG as everywhere; empty variables keep the defaults."""
+    changed = from_environment(EVERY)
+    assert [field.name for field in fields(Settings) if getattr(changed, field.name) == field.default] == []
+    assert (changed.log_level, changed.threads, changed.deadline_seconds) == ("DEBUG", 8, 3.5)
+    assert from_environment({"MUSTER_THREADS": "", "KUBECONFIG": ""}) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("MUSTER_THREADS", "many"),
+        ("MUSTER_THREADS", "2.5"),
+        ("MUSTER_DEAD_LETTER_LIMIT", "0"),
+        ("MUSTER_DEADLINE_SECONDS", "-1"),
+        ("MUSTER_DEADLINE_SECONDS", "nan"),
+        ("MUSTER_LOG_LEVEL", "loud"),
+    ],
+)
+def test_bad_value_is_named(variable: str, text: str) -> None:
+    """A value that cannot be used is refused with its variable, at the start."""
+    with pytest.raises(BadSettingError, match=re.escape(f"{variable}={text}")):
+        from_environment({variable: text})
+
+
+def test_url_wins_over_kubeconfig() -> None:
+    """The local stack's API server is used whatever KUBECONFIG the shell has, even one without a file."""
+    connect(Settings(api_server="http://127.0.0.1:1", kubeconfig="/no/such/file"), environment={})
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import muster.runtime.knative, muster.runtime.serve", "from muster import Step, Plan"],
+)
+def test_planning_imports_no_client(statement: str) -> None:
+    """The kubernetes package takes 0.4 s to import: only a function that connects needs it."""
+    command = [sys.executable, "-c", f"{statement}\nimport sys\nassert 'kubernetes' not in sys.modules"]
+    subprocess.run(command, check=True)

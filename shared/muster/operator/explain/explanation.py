@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from muster import steps
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import policy_sources as sources
 from muster.cluster.observe.members import read_members
@@ -31,6 +30,7 @@ from muster.policy.sources.source import (
     resolve_policy,
 )
 from muster.policy.tree.groups import Group
+from muster.runtime import steps
 
 STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
 """The steps that act on an owner, in the order of the pipeline."""

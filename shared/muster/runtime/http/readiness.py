@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from threading import Lock, Thread
-from typing import Self
 
 from muster.cluster.errors import ClusterError, Forbidden, Gone
 from muster.cluster.interface import RawCluster
 from muster.cluster.permissions import Permissions, missing_permissions
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
 from muster.policy.reasons import Reason
-from muster.runtime.http.receiver import Receiver
 from muster.runtime.telemetry.logs import LOGGER
 
 FRESH_SECONDS = 5.0
@@ -54,17 +52,6 @@ class Readiness:
         self._asking = Lock()
         self._known: State = (False, "the API server has not answered yet")
         self._asked_at = float("-inf")
-
-    @classmethod
-    def of(cls, receiver: Receiver, cluster: RawCluster) -> Self:
-        """Return the readiness of a function."""
-        return cls(
-            cluster,
-            function=receiver.name,
-            manager=receiver.manager,
-            permissions=receiver.permissions,
-            namespace=receiver.namespace,
-        )
 
     def ask(self) -> State:
         """Check now; takes as long as the API server does."""

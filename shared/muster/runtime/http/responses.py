@@ -19,13 +19,28 @@ from muster.cluster import errors
 from muster.events.parse import UnreadableEvent
 from muster.objects.faults import fault, path_of
 from muster.policy.reasons import Reason
-from muster.runtime.config import Settings
-from muster.runtime.http.bodies import BodyRefusal
+from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.outcome import Outcome, OutcomeKind
-from muster.runtime.sharing.deadline_client import DeadlineExceeded
-from muster.runtime.sharing.list_memory import NoRoomForObjects, TooManyObjects
 
-BODY_LIMIT = 768
+BODY_LIMIT = 4 * 1024 * 1024
+"""Bytes of the largest body that is read.
+
+etcd stores at most 1.5 MiB (`--max-request-bytes`), the API server takes at most 3 MiB of JSON for that
+(`MaxRequestBodyBytes`), and adds status and managedFields. A sweep covers the object of a larger event.
+"""
+
+BODY_TOO_LARGE = Outcome(
+    OutcomeKind.UNREADABLE,
+    Reason.BODY_TOO_LARGE,
+    f"body: the event is larger than {BODY_LIMIT} bytes",
+    status=413,
+)
+"""The outcome of an event of more than BODY_LIMIT."""
+
+RETRY_AFTER_SECONDS = 1.0
+"""The Retry-After of an event that must be delivered again, unless the API server sent one."""
+
+ANSWER_LIMIT = 768
 """Bytes of the body of an answer that is no success.
 
 Knative's dispatcher (0.47.0) ends with a panic when it makes a dead letter of a longer one, and loses all
@@ -45,37 +60,27 @@ class HttpAnswer:
     body: bytes = b""
 
 
-@dataclass(frozen=True)
-class Meaning:
-    """The outcome of an event for one class of API errors."""
-
-    kind: OutcomeKind
-    reason: Reason
-    status: int | None = None
-
-
-MEANINGS: Mapping[type[errors.ClusterError], Meaning] = {
-    errors.Conflict: Meaning(OutcomeKind.REQUEUE, Reason.CONFLICT, 409),
-    errors.AlreadyExists: Meaning(OutcomeKind.REQUEUE, Reason.ALREADY_EXISTS, 409),
-    errors.TooManyRequests: Meaning(OutcomeKind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
-    errors.Unavailable: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
-    errors.AnswerTooLarge: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
-    errors.VersionTooLarge: Meaning(OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
-    DeadlineExceeded: Meaning(OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
-    NoRoomForObjects: Meaning(OutcomeKind.REQUEUE, Reason.TOO_MANY_OBJECTS, 503),
-    # Sent again, the event would need as much memory again.
-    TooManyObjects: Meaning(OutcomeKind.NOTHING, Reason.TOO_MANY_OBJECTS),
-    errors.Expired: Meaning(OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
+OUTCOMES: Mapping[type[errors.ClusterError], tuple[OutcomeKind, Reason, int | None]] = {
+    errors.Conflict: (OutcomeKind.REQUEUE, Reason.CONFLICT, 409),
+    errors.AlreadyExists: (OutcomeKind.REQUEUE, Reason.ALREADY_EXISTS, 409),
+    errors.TooManyRequests: (OutcomeKind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
+    errors.Unavailable: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
+    errors.AnswerTooLarge: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
+    errors.VersionTooLarge: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
+    DeadlineExceeded: (OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
+    errors.Expired: (OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
     # The role may be granted, or the credentials renewed, before the retries end.
-    errors.Unauthorized: Meaning(OutcomeKind.REQUEUE, Reason.UNAUTHORIZED, 503),
-    errors.Forbidden: Meaning(OutcomeKind.REQUEUE, Reason.FORBIDDEN, 503),
-    errors.Terminating: Meaning(OutcomeKind.NOTHING, Reason.DELETED),
-    errors.Gone: Meaning(OutcomeKind.NOTHING, Reason.OBJECT_GONE),
-    errors.ApiGone: Meaning(OutcomeKind.NOTHING, Reason.API_NOT_SERVED),
+    errors.Unauthorized: (OutcomeKind.REQUEUE, Reason.UNAUTHORIZED, 503),
+    errors.Forbidden: (OutcomeKind.REQUEUE, Reason.FORBIDDEN, 503),
+    errors.Terminating: (OutcomeKind.NOTHING, Reason.DELETED, None),
+    errors.Gone: (OutcomeKind.NOTHING, Reason.OBJECT_GONE, None),
+    errors.ApiGone: (OutcomeKind.NOTHING, Reason.API_NOT_SERVED, None),
     # The server will never accept this request: a bug of Muster.
-    errors.Invalid: Meaning(OutcomeKind.BUG, Reason.INVALID),
+    errors.Invalid: (OutcomeKind.BUG, Reason.INVALID, None),
 }
-_UNFORESEEN = Meaning(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR)
+"""The kind, reason and HTTP status of an event for each class of API errors."""
+
+_UNFORESEEN = (OutcomeKind.BUG, Reason.UNEXPECTED_ERROR, None)
 
 
 def of_error(error: Exception) -> Outcome:
@@ -92,40 +97,18 @@ def of_error(error: Exception) -> Outcome:
         )
     if not isinstance(error, errors.ClusterError):
         # Senders get the message. The text of such an error may have anything in it; the log has its trace.
-        return Outcome(_UNFORESEEN.kind, _UNFORESEEN.reason, type(error).__name__, error=error)
-    meaning = next((MEANINGS[known] for known in type(error).__mro__ if known in MEANINGS), _UNFORESEEN)
-    return Outcome(
-        meaning.kind,
-        meaning.reason,
-        error.message,
-        status=meaning.status,
-        retry_after=error.retry_after,
-        error=error if meaning.kind is OutcomeKind.BUG else None,
+        return Outcome(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR, type(error).__name__, error=error)
+    kind, reason, status = next(
+        (OUTCOMES[known] for known in type(error).__mro__ if known in OUTCOMES), _UNFORESEEN
     )
-
-
-def of_refusal(refusal: BodyRefusal, settings: Settings, length: int | None) -> Outcome:
-    """Return the outcome of a request whose body was not read; `length` is its Content-Length."""
-    event = f"body: the event{f' of {length} bytes' if length else ''}"
-    match refusal:
-        case BodyRefusal.TOO_LARGE:
-            message = f"{event} is larger than {settings.body_limit_bytes} bytes (MUSTER_BODY_LIMIT_BYTES)"
-            return Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, message, status=413)
-        case BodyRefusal.TOO_SLOW:
-            message = f"{event} did not arrive within {settings.body_seconds:g} seconds (MUSTER_BODY_SECONDS)"
-            return Outcome(OutcomeKind.REQUEUE, Reason.BODY_TOO_SLOW, message, status=408)
-        case BodyRefusal.NO_ROOM:
-            message = (
-                f"{event} and those of other requests are larger than {settings.bodies_limit_bytes} bytes "
-                "(MUSTER_BODIES_LIMIT_BYTES)"
-            )
-            return Outcome(OutcomeKind.REQUEUE, Reason.TOO_MANY_BODIES, message, status=503)
-        case BodyRefusal.NO_THREAD:
-            message = (
-                f"all {settings.threads} threads are taken, and {settings.queue_limit} requests wait for one "
-                "(MUSTER_WAITING)"
-            )
-            return Outcome(OutcomeKind.REQUEUE, Reason.TOO_MANY_WAITING, message, status=503)
+    return Outcome(
+        kind,
+        reason,
+        error.message,
+        status=status,
+        retry_after=error.retry_after,
+        error=error if kind is OutcomeKind.BUG else None,
+    )
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:
@@ -135,28 +118,22 @@ def first_fault(error: ValidationError) -> tuple[str, str]:
     return path_of(found[0]["loc"]), f"{fault(found[0])}{more}"
 
 
-def answer(outcome: Outcome, reply: HTTPMessage | None, retry_after_seconds: float) -> HttpAnswer:
-    """Return the response to an event.
-
-    Args:
-        outcome: the outcome of the event.
-        reply: the CloudEvent to answer with, if any.
-        retry_after_seconds: the Retry-After of a requeued event if the API server sent none.
-    """
+def answer(outcome: Outcome, reply: HTTPMessage | None = None) -> HttpAnswer:
+    """Return the response to an event; `reply` is the CloudEvent to answer with, if any."""
     if outcome.kind in {OutcomeKind.DONE, OutcomeKind.NOTHING}:
         return HttpAnswer(200, reply.headers, reply.body) if reply else HttpAnswer(outcome.http_status)
     headers = {"Content-Type": "application/json"}
     if outcome.kind is OutcomeKind.REQUEUE:
-        seconds = retry_after_seconds if outcome.retry_after is None else outcome.retry_after
+        seconds = RETRY_AFTER_SECONDS if outcome.retry_after is None else outcome.retry_after
         headers["Retry-After"] = str(max(1, math.ceil(seconds)))
     return HttpAnswer(outcome.http_status, headers, _refusal(outcome.reason, outcome.message))
 
 
 def _refusal(reason: str, message: str) -> bytes:
-    """Return the body of an answer that is no success, with as much of the message as BODY_LIMIT allows."""
-    kept = message[:BODY_LIMIT]
+    """Return the body of an answer that is no success, with as much of the message as ANSWER_LIMIT allows."""
+    kept = message[:ANSWER_LIMIT]
     while True:
         body = json.dumps({"reason": reason, "message": kept}).encode()
-        if len(body) <= BODY_LIMIT:
+        if len(body) <= ANSWER_LIMIT:
             return body
-        kept = kept[: -max(1, (len(body) - BODY_LIMIT) // LONGEST_CHARACTER)]
+        kept = kept[: -max(1, (len(body) - ANSWER_LIMIT) // LONGEST_CHARACTER)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.simulator.apiserver import ApiServer
 from release.manifests import manifest_text
 from tests.unit.cli.conftest import Filed, Muster, assert_names

@@ -11,7 +11,7 @@ import yaml
 
 from muster.cluster.errors import Unavailable
 from muster.cluster.http.client import Client
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load
 from muster.objects import yaml_files
 from muster.operator.check import Level, check_installation

@@ -9,7 +9,7 @@ import pytest
 from muster.cluster.errors import Forbidden
 from muster.cluster.interface import Object, Objects
 from muster.cluster.observe.snapshot import Snapshot
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.kustomize import load
 from muster.objects.resources import Resource
 from muster.operator.check import Finding, Level, check_policies, policy_namespace

@@ -23,7 +23,7 @@ from muster.objects.text import printable
 from muster.operator.redrive import BROKERS, list_letters
 from muster.operator.redrive import redrive as send_again
 from muster.runtime.config import Settings
-from muster.runtime.dead_letter import DeadLetters
+from muster.runtime.dead_letter import LETTER_BYTES, DeadLetters
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, Wiring
 from tests.unit.cli.check.test_check import DEFINITIONS
@@ -60,9 +60,7 @@ class RedriveCluster:
 
     def store(self, **change: Any) -> str:
         """Store a dead letter; its name."""
-        letter = cut(
-            of_request(*structured(JOB_ADDED | FAILURE | change)), Settings().dead_letter_limit_bytes
-        )
+        letter = cut(of_request(*structured(JOB_ADDED | FAILURE | change)), LETTER_BYTES)
         self.client.create(CONFIGMAPS, to_config_map(letter, HOME), manager="test")
         return letter.name
 
@@ -278,7 +276,7 @@ def test_control_characters_are_escaped(muster: Muster, world: RedriveCluster) -
 
 def test_event_without_its_data_is_kept(muster: Muster, world: RedriveCluster) -> None:
     """It would be refused as unreadable; the words say what to do instead."""
-    name = world.store(data={"words": "x" * Settings().dead_letter_limit_bytes})
+    name = world.store(data={"words": "x" * LETTER_BYTES})
     sent = redrive(muster, world, "--all", "--to", world.url)
     assert sent.exit_code == 1
     (line,) = sent.stdout.splitlines()

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from muster.cli import main
 from muster.cluster.http.client import Client
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES, by_kind
 from muster.operator.explain import Explanation, explain

@@ -17,7 +17,6 @@ from muster.cluster.kubeconfig import Kubeconfig
 from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.paging import Page, all_pages
 from muster.objects.resources import PODS, Resource
-from muster.operator.explain.light_lists import LightLists
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster, assert_names
 
@@ -83,18 +82,6 @@ def test_containers_are_kept_of_one_page(muster: Muster, monkeypatch: pytest.Mon
     assert many - few < 500_000
 
 
-def test_pods_for_which_a_function_has_no_room_are_refused(
-    muster: Muster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In one line, after as many pages as 96 MiB have room for."""
-    pod = a_large_pod(tolerations=[{"operator": "Exists"}] * MANY)
-    assert explained(muster, monkeypatch, pod, 12).exit_code == 0
-    result = explained(muster, monkeypatch, pod, 100)
-    assert (result.exit_code, result.stdout) == (1, "")
-    (line,) = result.stderr.splitlines()
-    assert_names(line, "TooManyObjects", "MUSTER_LIMIT_EVENT_BYTES")
-
-
 def test_each_list_is_read_once_for_all_steps(muster: Muster, monkeypatch: pytest.MonkeyPatch) -> None:
     """300 pods of a megabyte were read eight times, one or two a page: 98 s without a line."""
     steps: list[str] = []
@@ -111,14 +98,3 @@ def test_each_list_is_read_once_for_all_steps(muster: Muster, monkeypatch: pytes
         "reading pods: 3",
     ]
     assert steps[-1] == "reading"  # cleared before the explanation is printed
-
-
-@pytest.mark.thorough
-def test_lists_are_forgotten_for_those_that_need_their_memory() -> None:
-    """What is kept of all takes no more than one list may."""
-    pod = a_large_pod(tolerations=[{"operator": "Exists"}] * MANY)
-    read: list[str] = []
-    cluster = LightLists(_PagesOfPods(pod, 28), reading=read.append)
-    for labels in ("a", "b", "b", "a", "muster.dev/group"):
-        assert len(cluster.list(PODS, "team-a", labels=labels)) == 28
-    assert read.count("pods") == 4

@@ -15,9 +15,9 @@ from muster.objects.text import printable
 from muster.operator.check import Finding, Level
 from muster.replay.files import AppendedFile
 from muster.replay.recording.events import EventRecorder
+from muster.runtime.steps import step_named
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.broker import CloudEvent
-from muster.steps import step_named
 from tests.support import builders as b
 from tests.unit.cli.conftest import Filed, Muster
 

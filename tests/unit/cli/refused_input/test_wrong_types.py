@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.files import EVENTING
+from muster.data import EVENTING
 from muster.objects import yaml_files
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers.fixtures import RUNTIMES

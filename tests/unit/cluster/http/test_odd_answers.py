@@ -32,11 +32,12 @@ from muster.cluster.read import each
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS
 from muster.policy.model import Action, Verb
-from muster.runtime.config import MEBIBYTE
 from tests.support import cpu
 from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 Call = Callable[[Client], Any]
+
+MEBIBYTE = 1024 * 1024
 
 
 def _get(client: Client) -> Any:

@@ -12,7 +12,7 @@ from muster.cluster.interface import CACHED
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import JOBS, WORKLOADS
-from muster.runtime.sharing.deadline_client import DeadlineClient
+from muster.runtime.deadline_client import DeadlineClient
 from muster.simulator.apiserver import ApiServer
 from tests.support.builders import a_job, a_namespace, a_users_workload, ref
 

@@ -10,7 +10,7 @@ from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.support.builders import (
     Modifier,
     Object,

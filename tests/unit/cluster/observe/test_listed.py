@@ -19,7 +19,7 @@ from muster.objects.resources import EVENTS, JOBS, PODS, WORKLOADS, Resource, by
 from muster.objects.scheduling import Workload
 from muster.policy.model import Action, Verb
 from muster.policy.owners.job import Job
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.support.builders import (
     a_child_job,
     a_job,

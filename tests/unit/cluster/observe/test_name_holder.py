@@ -7,7 +7,7 @@ import pytest
 from muster.policy.model import Plan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.support.builders import NOW, a_job, a_workload, labelled, ref, with_spec
 from tests.unit.cluster.counting import CountingSnapshot
 

@@ -11,7 +11,7 @@ from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
 from muster.policy.sources.source import ANNOTATION
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.support.builders import (
     TRAINJOB_UID,
     a_child_job,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.support.builders import (
     Object,
     a_child_job,

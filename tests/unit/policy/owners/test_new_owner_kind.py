@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from muster.cluster.observe.snapshot import Snapshot
+from muster.data import FUNCTIONS
 from muster.events.model import Happened, ResourceEvent
-from muster.files import FUNCTIONS
 from muster.objects import resources
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import JOBSETS, Resource
@@ -18,7 +18,7 @@ from muster.policy.model import Plan, Verb
 from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
-from muster.steps import fresh_step
+from muster.runtime.steps import fresh_step
 from tests.support.builders import (
     NOW,
     Object,

@@ -27,7 +27,7 @@ from muster.policy.sources.source import (
     policy_annotations,
     resolve_policy,
 )
-from muster.steps import step_named
+from muster.runtime.steps import step_named
 from tests.support import cpu
 from tests.support.builders import (
     NOW,

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster import steps
 from muster.cluster.interface import Cluster
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.resources import POD_GROUPS
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
+from muster.runtime import steps
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler, run_step
 from muster.runtime.http.app import wall_clock

@@ -18,9 +18,9 @@ from muster.objects.resources import PODS
 from muster.policy.model import NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.runtime import sweep
+from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.handle import Handler
 from muster.runtime.http.responses import HttpAnswer
-from muster.runtime.sharing.deadline_client import DeadlineExceeded
 from tests.unit.runtime.fakes import DONE, FakeCluster, a_handler, a_step, an_event, raises
 
 

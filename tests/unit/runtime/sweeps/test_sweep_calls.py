@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from bench.world import LOST_ONE_IN, BenchmarkCluster
-from muster import steps
 from muster.cluster.http import client
+from muster.runtime import steps
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.runtime.http.app import wall_clock

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bench import world
 from bench.world import STEPS, BenchmarkCluster
-from muster import steps
+from muster.runtime import steps
 from muster.runtime.config import Settings, connect
 from muster.runtime.handle import Handler
 from muster.runtime.http.app import wall_clock

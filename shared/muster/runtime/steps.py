@@ -13,7 +13,7 @@ from pathlib import Path
 from traceback import extract_tb
 from types import MappingProxyType
 
-from muster.files import FUNCTIONS
+from muster.data import FUNCTIONS
 from muster.runtime.step import Step
 
 _STEP = Path("function/step.py")

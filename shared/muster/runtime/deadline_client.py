@@ -1,0 +1,142 @@
+"""A cluster with a deadline: for one event, calls are counted, and refused after the deadline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import TypeVar
+
+from muster.cluster.errors import ClusterError, Unavailable
+from muster.cluster.http import deadline
+from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
+from muster.cluster.paging import Page, all_pages
+from muster.objects.resources import Resource, SchedulingApi, by_kind
+from muster.policy.model import Action
+from muster.runtime.telemetry.tracing import Spans, no_spans
+
+T = TypeVar("T")
+
+CallListener = Callable[[str, str, str], None]
+"""Takes verb, resource (`jobs/status`) and result of a call: `ok`, the HTTP status of an error, or `none`."""
+
+
+class DeadlineExceeded(Unavailable):
+    """The deadline of the event passed before the call was made, or before its answer came."""
+
+
+class DeadlineClient:
+    """Forwards calls, counts them, and refuses them after the deadline.
+
+    No call waits beyond the deadline for its answer: the broker gives up on the event soon after, and would
+    deliver it a second time while the first delivery is still in work.
+
+    Args:
+        cluster: the cluster to call.
+        seconds: the time until the deadline.
+        on_call: called after every forwarded call.
+        spans: the factory of a span for each call.
+
+    Attributes:
+        calls: the number of forwarded calls.
+        newest: whether lists are of the newest state whatever their `as_of`, as in a sweep: the objects that
+            it reads may have changed last when Muster was not running.
+    """
+
+    single_reads = SINGLE_READS
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        seconds: float,
+        on_call: CallListener = lambda _verb, _resource, _status: None,
+        spans: Spans = no_spans,
+    ) -> None:
+        self._cluster = cluster
+        self.policy_namespace = cluster.policy_namespace
+        self._seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._on_call = on_call
+        self._spans = spans
+        self._lock = Lock()
+        self.calls = 0
+        self.newest = False
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the deadline; not above 0 once it has passed."""
+        return self._end - time.monotonic()
+
+    @property
+    def time_is_over(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.seconds_left <= 0
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """See `Cluster`."""
+        return self._forward("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
+
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
+        """See `Cluster`; each page is a call."""
+
+        def page_at(token: str) -> Page:
+            return self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
+
+        return all_pages(page_at).objects
+
+    def page(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        as_of: str = "",
+        token: str = "",
+    ) -> Page:
+        """See `Cluster`."""
+        at = "" if self.newest else as_of
+        return self._forward(
+            "list",
+            resource.plural,
+            lambda: self._cluster.page(
+                resource, namespace, labels=labels, fields=fields, as_of=at, token=token
+            ),
+        )
+
+    def write(self, action: Action, manager: str) -> Object:
+        """See `Cluster`."""
+        resource = by_kind(action.target.api_version, action.target.kind)
+        path = f"{resource.plural}/{action.subresource}" if action.subresource else resource.plural
+        return self._forward(str(action.verb), path, lambda: self._cluster.write(action, manager))
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """See `Cluster`."""
+        return self._forward("discover", group, lambda: self._cluster.served_versions(group))
+
+    def scheduling(self) -> SchedulingApi:
+        """See `Cluster`; usually cached, so it counts as no call."""
+        with deadline.until(self._end):
+            return self._cluster.scheduling()
+
+    def refresh(self) -> None:
+        """See `Cluster`."""
+        self._cluster.refresh()
+
+    def _forward(self, verb: str, resource: str, call: Callable[[], T]) -> T:
+        if self.time_is_over:
+            raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended after {self.calls} calls")
+        with self._lock:
+            self.calls += 1
+        try:
+            with self._spans(f"{verb} {resource}"), deadline.until(self._end):
+                answer = call()
+        except ClusterError as error:
+            self._on_call(verb, resource, str(error.status or "none"))
+            if isinstance(error, Unavailable) and not error.status and self.time_is_over:
+                raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended: {error}") from error
+            raise
+        self._on_call(verb, resource, "404" if answer is None and verb == "get" else "ok")
+        return answer

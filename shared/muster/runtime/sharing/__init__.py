@@ -1,1 +1,0 @@
-"""What events share fairly: workers, CPU, memory, and the calls and time of each."""

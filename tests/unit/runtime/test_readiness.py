@@ -1,0 +1,130 @@
+"""The readiness probe of a function, and its message when the cluster is not usable."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+import pytest
+
+from muster.cluster import errors
+from muster.cluster.interface import Object
+from muster.cluster.permissions import may
+from muster.objects.resources import JOBS, NAMESPACES, PODS
+from muster.objects.versions import HOW_TO_SWITCH_ON
+from muster.policy.model import Action
+from muster.runtime.http.readiness import Readiness
+from tests.unit.runtime.fakes import FakeCluster
+
+
+@pytest.mark.parametrize(
+    ("served", "is_on"),
+    [
+        ({"v1beta1/workloads", "v1beta1/podgroups"}, True),
+        ({"v1alpha2/workloads", "v1alpha2/podgroups"}, True),
+        ({"v1/priorityclasses"}, False),
+        ({"v1beta1/workloads", "v1alpha2/podgroups"}, False),
+    ],
+)
+def test_a_missing_api_is_reported_by_a_ready_function(served: set[str], is_on: bool) -> None:
+    """A function that reaches the API server is ready; the message says how to switch on a missing API."""
+    cluster = FakeCluster()
+    cluster.served = frozenset(served)
+    ready, message = Readiness(cluster).ask()
+    assert ready
+    assert (message == "OK", HOW_TO_SWITCH_ON in message) == (is_on, not is_on)
+
+
+@pytest.mark.parametrize("error", [errors.Unavailable("refused"), errors.Unauthorized("expired")])
+def test_a_function_that_cannot_reach_the_api_server_is_not_ready(error: errors.ClusterError) -> None:
+    """The message says why."""
+    ready, message = Readiness(FakeCluster(on_read=error)).ask()
+    assert (ready, message) == (False, f"{type(error).__name__}: {error.message}")
+
+
+class Silent(FakeCluster):
+    """Answers no question until it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may_answer = threading.Semaphore(0), threading.Event()
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """Wait."""
+        self.asked.release()
+        self.may_answer.wait(5)
+        return super().served_versions(group)
+
+
+def test_probes_never_wait_for_a_silent_api_server() -> None:
+    """The last answer is given at once; any number of probes ask once in five seconds."""
+    cluster = Silent()
+    readiness = Readiness(cluster)
+    assert not readiness.last_known()[0]
+    assert cluster.asked.acquire(timeout=5)
+    assert not readiness.last_known()[0]
+    assert not readiness.recent()[0]
+    cluster.may_answer.set()
+    assert readiness._asking.acquire(timeout=5)
+    readiness._asking.release()
+    assert [readiness.recent(), readiness.last_known()] == [(True, "OK")] * 2
+    assert not cluster.asked.acquire(blocking=False)
+
+
+class Authorizer(FakeCluster):
+    """Answers SelfSubjectAccessReviews: no to what is named, yes to all else."""
+
+    def __init__(self, *refused: str) -> None:
+        super().__init__()
+        self.refused = refused
+        self.asked: list[dict[str, str]] = []
+
+    def write(self, action: Action, manager: str) -> Object:
+        """The answer to one question."""
+        body = super().write(action, manager)
+        about = body.get("spec", {}).get("resourceAttributes")
+        if about is None:
+            return body
+        self.asked.append(about)
+        spelled = f"{about['verb']} {about['resource']}/{about['subresource']}".rstrip("/")
+        return {**body, "status": {"allowed": spelled not in self.refused}}
+
+
+NEEDED = may("get patch", PODS) | may("patch", JOBS, subresource="status")
+
+
+def test_a_missing_permission_is_reported_until_it_is_granted(caplog: pytest.LogCaptureFixture) -> None:
+    """The function is ready: what it may do it does. The log says when the permission is granted."""
+    caplog.set_level(logging.INFO, "muster")
+    cluster = Authorizer("patch pods", "patch jobs/status")
+    readiness = Readiness(cluster, function="patch_pods", permissions=NEEDED)
+    ready, missing = readiness.ask()
+    assert ready
+    assert missing.startswith("may not patch jobs.batch/status, patch pods in all namespaces: kubectl apply")
+    assert len(cluster.asked) == 3
+    cluster.refused = ()
+    assert readiness.ask() == readiness.ask() == (True, "OK")
+    assert len(cluster.asked) == 5
+    assert [(record.levelname, record.__dict__["fields"]) for record in caplog.records] == [
+        ("ERROR", {"step": "patch_pods", "reason": "PermissionMissing"}),
+        ("INFO", {"step": "patch_pods", "reason": "PermissionsGranted"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "ready"), [(errors.Forbidden("no"), True), (errors.Unavailable("no"), False)]
+)
+def test_questions_that_are_not_answered(error: errors.ClusterError, ready: bool) -> None:
+    """A cluster that forbids access reviews is reported, and the function works on."""
+    cluster = Authorizer()
+    cluster.on_write = error
+    is_ready, message = Readiness(cluster, permissions=NEEDED).ask()
+    assert (is_ready, "no" in message) == (ready, True)
+
+
+def test_inside_one_namespace() -> None:
+    """A Role is asked about its own namespace."""
+    cluster = Authorizer()
+    permissions = may("get", PODS, NAMESPACES)
+    assert Readiness(cluster, permissions=permissions, namespace="team-a").ask() == (True, "OK")
+    assert {about["namespace"] for about in cluster.asked} == {"team-a"}

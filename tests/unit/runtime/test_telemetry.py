@@ -1,0 +1,225 @@
+"""One log line per event, metrics in Prometheus' format, and a trace where it is switched on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client.parser import text_string_to_metric_families
+
+from muster.cluster import errors
+from muster.cluster.execute import in_order
+from muster.objects.meta import ObjectRef
+from muster.policy.model import GangGivenUp, GangReport, GangsPlaced, NoOp, WaitingGang
+from muster.policy.reasons import Reason
+from muster.runtime.handle import Handler
+from muster.runtime.telemetry import logs, tracing
+from muster.runtime.telemetry.metrics import exposition_of
+from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event, raises
+
+Written = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Written]:
+    """A function that handles an event and returns the line on standard output; the loggers are restored."""
+    for logger in (logs.LOGGER, logging.root):
+        for name in ("handlers", "level", "propagate"):
+            monkeypatch.setattr(logger, name, getattr(logger, name))
+
+    def handle(handler: Handler, **change: str) -> dict[str, Any]:
+        logs.configure("INFO")
+        handler.handle(*an_event(**change))
+        (line,) = capsys.readouterr().out.splitlines()
+        return dict(json.loads(line))
+
+    yield handle
+    logging.root.manager._clear_cache()  # type: ignore[attr-defined]
+
+
+def test_line_of_an_event(written: Written) -> None:
+    """Who, what, how it ended, in how many calls and writes, and how long it took."""
+    line = written(a_handler(cluster_name="eu-1"))
+    assert line.pop("duration_ms") >= 0
+    assert line.pop("time").endswith("+00:00")
+    assert line == {
+        "level": "INFO",
+        "message": "2 gates lifted",
+        "step": "patch_pods",
+        "event": "421c",
+        "type": "dev.knative.apiserver.resource.update",
+        "kind": "Pod",
+        "namespace": "team-a",
+        "name": "llama-0",
+        "cluster": "eu-1",
+        "outcome": "done",
+        "reason": "GatesLifted",
+        "status": 202,
+        "actions": 2,
+        "api_calls": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "cluster", "level", "outcome"),
+    [
+        ({}, FakeCluster(on_read=errors.Conflict("x")), "WARNING", "come_again"),
+        ({"specversion": "0.3"}, FakeCluster(), "WARNING", "unreadable"),
+        ({"type": "com.example"}, FakeCluster(), "INFO", "nothing"),
+    ],
+)
+def test_what_may_need_a_person_is_a_warning(
+    written: Written, change: dict[str, str], cluster: FakeCluster, level: str, outcome: str
+) -> None:
+    """Only bugs have a trace."""
+    line = written(a_handler(cluster=cluster), **change)
+    assert (line["level"], line["outcome"], "trace" in line) == (level, outcome, False)
+    assert line["event"] == "421c"
+
+
+def test_a_bug_has_its_trace(written: Written) -> None:
+    """In one line like all others."""
+    line = written(a_handler(a_step(plan=raises(ZeroDivisionError("by zero")))))
+    assert (line["level"], line["outcome"], line["reason"]) == ("ERROR", "bug", "UnexpectedError")
+    assert "ZeroDivisionError: by zero" in line["trace"]
+
+
+def test_attributes_of_a_sender_are_cut(written: Written) -> None:
+    """A sender that writes long attributes fills no log."""
+    line = written(a_handler(), id="i" * 2000, type="t" * 2000)
+    assert (line["event"], line["type"]) == ("i" * 128, "t" * 128)
+
+
+Samples = dict[tuple[str, ...], float]
+
+
+def read(handler: Handler, name: str) -> Samples:
+    """All samples of a metric: the values of its labels, without the function, and its own value."""
+    families = text_string_to_metric_families(exposition_of([handler.metrics]).decode())
+    return {
+        tuple(value for label, value in sorted(sample.labels.items()) if label != "function"): sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+def send(handler: Handler, **change: str) -> None:
+    """Handle one event."""
+    handler.handle(*an_event(**change))
+
+
+def test_events_and_calls_are_counted() -> None:
+    """By outcome and reason; what a sender writes is no label."""
+    handler = a_handler()
+    send(handler)
+    send(handler, type="com.example.order", id="x" * 500)
+    send(handler, specversion="0.3")
+    assert read(handler, "muster_events_total") == {
+        ("Pod", "done", "GatesLifted", "update"): 1,
+        ("", "nothing", "NotForThisStep", "other"): 1,
+        ("", "unreadable", "UnreadableEvent", "unreadable"): 1,
+    }
+    assert read(handler, "muster_api_calls_total") == {("pods", "ok", "get"): 1, ("pods", "ok", "create"): 2}
+    assert read(handler, "muster_event_duration_seconds_count") == {
+        ("update",): 1,
+        ("other",): 1,
+        ("unreadable",): 1,
+    }
+    assert read(handler, "muster_events_in_flight") == {(): 0}
+    failing = a_handler(cluster=FakeCluster(on_read=errors.Forbidden("no", status=403)))
+    send(failing)
+    assert read(failing, "muster_api_calls_total") == {("pods", "403", "get"): 1}
+
+
+OWNERS = [ObjectRef("batch/v1", "Job", "team-a", f"job-{number}") for number in range(3)]
+
+
+def test_a_sweep_counts_all_gangs() -> None:
+    """Placed ones, those that wait by reason with the oldest of each, and owners without a gang.
+
+    A reason that vanished is 0, and one that Muster does not have is `other`.
+    """
+    reports: list[GangReport] = [
+        GangReport(placed=3, waiting=(WaitingGang("Unschedulable", NOW - timedelta(seconds=60)),)),
+        GangReport(waiting=(WaitingGang("Unschedulable", NOW - timedelta(seconds=90)),)),
+        GangReport(gave_up="x" * 300),
+    ]
+
+    def plan(subject: ObjectRef, _now: datetime) -> NoOp:
+        return NoOp(Reason.UP_TO_DATE, gangs=reports[OWNERS.index(subject)])
+
+    step = a_step(
+        plan=plan, observe=lambda _cluster, subject: subject, responsible_for=lambda _cluster: OWNERS
+    )
+    handler = a_handler(step)
+    assert read(handler, "muster_gangs_placed") == {}
+    send(handler, type="dev.muster.sweep")
+    assert read(handler, "muster_gangs_placed") == {(): 3}
+    assert read(handler, "muster_gangs_waiting") == {("Unschedulable",): 2}
+    since = {("Unschedulable",): NOW.timestamp() - 90}
+    assert read(handler, "muster_gangs_waiting_since_timestamp_seconds") == since
+    assert read(handler, "muster_owners_without_gang") == {("other",): 1}
+    assert read(handler, "muster_last_whole_sweep_timestamp_seconds") == {(): NOW.timestamp()}
+    reports[:] = [GangReport(placed=1)] * 3
+    send(handler, type="dev.muster.sweep")
+    assert read(handler, "muster_gangs_placed") == {(): 3}
+    assert read(handler, "muster_gangs_waiting") == {("Unschedulable",): 0}
+    assert read(handler, "muster_gangs_waiting_since_timestamp_seconds") == {}
+    assert read(handler, "muster_owners_without_gang") == {("other",): 0}
+
+
+@pytest.mark.parametrize("failure", [None, errors.Conflict("late", status=409), errors.Unavailable("away")])
+def test_milestones_are_counted_once_they_are_written(failure: Exception | None) -> None:
+    """By the owner's kind, or by the reason; a write that failed counts nothing."""
+    action = replace(
+        DONE.actions[0], milestones=(GangsPlaced("TrainJob", 45.0), GangGivenUp("InvalidPolicy"))
+    )
+    plan = replace(DONE, actions=(action,))
+    handler = a_handler(a_step(plan=lambda *_: plan, execute=in_order), FakeCluster(on_write=failure))
+    send(handler)
+    written = 0 if failure else 1
+    assert read(handler, "muster_gave_up_total") == ({("InvalidPolicy",): 1} if written else {})
+    assert read(handler, "muster_gang_placement_seconds_count") == ({("TrainJob",): 1} if written else {})
+
+
+def test_a_trace_has_the_parts_and_calls_of_an_event() -> None:
+    """Within the sender's span; it has the outcome as the log line does."""
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    settings = a_handler().settings
+    handler = Handler(a_step(), FakeCluster(), settings, lambda: NOW, tracing.spans_of(provider))
+    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    headers, body = an_event()
+    handler.handle({**headers, "Traceparent": f"00-{trace}-{parent}-01"}, body)
+    spans = sorted(exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+    names = {span.context.span_id: span.name for span in spans}
+    assert [(span.name, names.get(span.parent.span_id, "sender")) for span in spans if span.parent] == [
+        ("patch_pods", "sender"),
+        ("observe", "patch_pods"),
+        ("get pods", "observe"),
+        ("plan", "patch_pods"),
+        ("execute", "patch_pods"),
+        ("create pods", "execute"),
+        ("create pods", "execute"),
+    ]
+    assert {f"{span.context.trace_id:032x}" for span in spans} == {trace}
+    assert dict(spans[0].attributes or {})["muster.reason"] == "GatesLifted"
+    provider.shutdown()
+
+
+def test_without_the_extra_there_are_no_traces(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once, and the function works."""
+    monkeypatch.setitem(__import__("sys").modules, "opentelemetry.sdk.trace", None)
+    assert tracing.configured("otlp", "patch_pods") is tracing.no_spans
+    assert "muster[traces]" in caplog.text
