@@ -26,7 +26,6 @@ class Group:
         pinned: the minCount or minGroupCount that a policy sets; None means all.
         settings: the fields that a policy sets on template and group, as the API spells them.
         shape: what its groups are counted by; of a leaf in which pods of several shapes meet, the default.
-        copies: the CompositePodGroups that it stands for in a merged tree (instances.py).
         other_template: the name of its template in the user's own Workload if it differs; "" if not.
     """
 
@@ -38,7 +37,6 @@ class Group:
     pinned: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     shape: Shape = SINGLE
-    copies: int = 1
     other_template: str = ""
 
     @property

@@ -12,7 +12,7 @@ from muster.policy.group_labels import GroupLabels
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
-from muster.policy.tree.deadlock import Deadlock, find_deadlock, group_compositions
+from muster.policy.tree.deadlock import Deadlock, batches_of, find_deadlock
 from muster.policy.tree.groups import Group
 
 TEMPLATE_LIMIT = 8
@@ -127,9 +127,6 @@ def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFai
     failure = next(filter(None, (_validate_leaf(leaf, kept=kept) for leaf in leaves)), None)
     if failure is not None:
         return failure
-    pod_sets = [pod_set for leaf in leaves for pod_set in leaf.pod_sets]
-    if not any(pod_set.waits_for or pod_set.exclusive for pod_set in pod_sets):
-        return None
     blocked = find_deadlock(tree)
     if blocked is None:
         return None
@@ -167,16 +164,17 @@ def _waits_for_itself(leaf: Group) -> GroupingFailure | None:
 def _exclusive(leaf: Group) -> GroupingFailure | None:
     """Refuse a gang whose pods under exclusive placement wait for index 0, which waits for the gang."""
     exclusive = leaf.gang and any(pod_set.exclusive for pod_set in leaf.pod_sets)
-    for members in map(sorted, group_compositions(leaf)) if exclusive else ():
-        led = {batch.path for batch in members if batch.leads}
-        held_back = [batch for batch in members if batch.follow and batch.path in led]
+    for members in batches_of(leaf).values() if exclusive else ():
+        led = {batch.pod_set.path for batch in members if batch.leads}
+        held_back = [batch for batch in members if batch.follows and batch.pod_set.path in led]
         pods = sum(batch.pods for batch in members)
         needed = min(leaf.template_min_count, pods)
         if held_back and needed > pods - sum(batch.pods for batch in held_back):
+            template = held_back[0].pod_set.path
             return GroupingFailure(
                 Reason.EXCLUSIVE_PLACEMENT,
-                f"group {leaf.name}: with exclusive placement the pods of {held_back[0].path} wait for "
-                f"index 0, so a gang of {needed} can never be placed together",
+                f"group {leaf.name}: with exclusive placement the pods of {template} wait for index 0, "
+                f"so a gang of {needed} can never be placed together",
                 leaf.name,
             )
     return None
