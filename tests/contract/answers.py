@@ -1,6 +1,6 @@
 """The recorded answers of the real servers to the contract cases: `answers/<release>/<subject>.json`.
 
-The files contain complete answers. Two answers are equal if status, reason, details, the reason and field of
+The files contain complete answers, each in a line. Two answers are equal if status, reason, details, the reason and field of
 each cause and the objects are equal; messages are not compared, except for the words in READ_WORDS.
 """
 
@@ -62,7 +62,16 @@ def write(release: str, recorded: dict[str, dict[str, Entries]]) -> None:
         if old.stem not in recorded:
             old.unlink()
     for subject, answers in recorded.items():
-        _path(release, subject).write_text(json.dumps(answers, indent=1, sort_keys=True) + "\n")
+        _path(release, subject).write_text(_text(answers))
+
+
+def _text(answers: dict[str, Entries]) -> str:
+    """Return the answers as JSON with a line for each answer."""
+    cases = [
+        f"{json.dumps(case)}: [\n" + ",\n".join(json.dumps(one, sort_keys=True) for one in entries) + "\n]"
+        for case, entries in sorted(answers.items())
+    ]
+    return "{\n" + ",\n".join(cases) + "\n}\n"
 
 
 def difference(wanted: Entries, got: Entries) -> str:

@@ -29,8 +29,6 @@ VERSION = re.compile(
     r"(?<=ResourceVersion in precondition: )\d+|(?<=ResourceVersion in object meta: )\d+|(?<=in record \()\d+"
     r"|(?<=resourceVersion=)[1-9]\d{0,8}(?=&resourceVersionMatch=Exact)"
 )
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-AGE = re.compile(r"\d+[smhdy](\d+[smhdy])?(?= ago|$)")
 GENERATED = re.compile(r"\b(made-)[bcdfghjklmnpqrstvwxz2456789]{5}\b")
 GO_VALUE = re.compile(r'Invalid value: (\{"|\[\{").*?(?=: [a-zA-Z`])', re.DOTALL)
 """Values of whole structs, which the real server prints as internal Go types."""
@@ -141,20 +139,6 @@ class Conversation:
         self.entries.append({"asked": self._masked(f"WATCH {path}"), "status": answer.status, "body": body})
         return iter(events)
 
-    def table(self, path: str, **query: str) -> list[dict[str, Any]]:
-        """Return the rows of a Table, each a dict by the names of the columns.
-
-        Columns without descriptions, and cells with times replaced, are recorded as one entry.
-        """
-        answer = self.api.request("GET", path, query=query, accept=TABLE)
-        assert answer.body["kind"] == "Table", answer.body
-        columns, rows = answer.body["columnDefinitions"], answer.body.get("rows") or []
-        shown = [[column[key] for key in ("name", "type", "format", "priority")] for column in columns]
-        cells = [self._clean([_without_age(cell) for cell in row["cells"]]) for row in rows]
-        body = {"columns": shown, "rows": cells, "conditions": [row.get("conditions") for row in rows]}
-        self.entries.append({"asked": self._masked(f"TABLE {path}"), "status": answer.status, "body": body})
-        return [dict(zip([column["name"] for column in columns], row["cells"], strict=True)) for row in rows]
-
     def _masked(self, text: str) -> str:
         text = text.replace(self.namespace, "<namespace>")
         text = UID.sub(lambda match: self._identity(match.group()), text)
@@ -185,7 +169,3 @@ class Conversation:
             value = PARSER.sub("<why>", value)
             value = GO_VALUE.sub("Invalid value: <value>", DIFF.sub(r"\1", value))
         return self._masked(value)
-
-
-def _without_age(cell: Any) -> Any:
-    return AGE.sub("<age>", cell) if isinstance(cell, str) else cell

@@ -104,7 +104,7 @@ def test_the_story_is_recorded_as_knatives_source_sends_it(story: Recorded) -> N
     text = gzip.decompress(story.events.read_bytes()) + gzip.decompress(story.objects.read_bytes())
     assert b"managedFields" not in text
     # The Trainer's environment, whose values are not read again.
-    assert b"PET_NNODES" in text
+    assert b"JOB_COMPLETION_INDEX" in text
     assert b"<left out>" in text
 
 

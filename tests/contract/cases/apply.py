@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cluster.api import APPLY, JSON_PATCH, MERGE_PATCH, ApiResponse
+from tests.cluster.api import APPLY, MERGE_PATCH, ApiResponse
 from tests.contract.bodies import (
     Object,
     config_map,
     core,
-    gated,
-    groups,
-    pod,
-    pod_group,
     serve_widgets,
     widget,
     widgets,
@@ -55,14 +51,6 @@ def again(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def needs_manager(api: Conversation, ns: str) -> None:
-    """Apply without a field manager is refused."""
-    answer = api.request("PATCH", core(ns, "configmaps", "one"), config_map(), APPLY)
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueRequired", "fieldManager")]
-
-
-@case(releases=BOTH)
 def removes_own(api: Conversation, ns: str) -> None:
     """What a manager no longer applies is removed."""
     path = core(ns, "configmaps", "one")
@@ -80,16 +68,6 @@ def keeps_others(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def shared_stays(api: Conversation, ns: str) -> None:
-    """A field of two owners stays until both leave it."""
-    path = core(ns, "configmaps", "one")
-    _apply(api, path, config_map(data={"a": "1"}))
-    _apply(api, path, config_map(data={"a": "1"}), "second")
-    assert _apply(api, path, config_map(data={})).body["data"] == {"a": "1"}
-    assert "data" not in _apply(api, path, config_map(data={}), "second").body
-
-
-@case(releases=BOTH)
 def conflict(api: Conversation, ns: str) -> None:
     """Another manager's value cannot be changed: 409 with the field."""
     path = core(ns, "configmaps", "one")
@@ -97,15 +75,6 @@ def conflict(api: Conversation, ns: str) -> None:
     answer = _apply(api, path, config_map(data={"a": "2"}), "second")
     assert (answer.status, answer.reason) == (409, "Conflict")
     assert answer.causes == [("FieldManagerConflict", ".data.a")]
-
-
-@case(releases=BOTH)
-def conflicts(api: Conversation, ns: str) -> None:
-    """Several conflicts are listed by owner."""
-    path = core(ns, "configmaps", "one")
-    _apply(api, path, config_map(data={"a": "1", "b": "1"}))
-    answer = _apply(api, path, config_map(data={"a": "2", "b": "2"}), "second")
-    assert answer.causes == [("FieldManagerConflict", ".data.a"), ("FieldManagerConflict", ".data.b")]
 
 
 @case(releases=BOTH)
@@ -151,44 +120,6 @@ def put_owners(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def pod_owners(api: Conversation, ns: str) -> None:
-    """A new pod's fields, defaults included, belong to who made it."""
-    made = api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
-    fields = _owners(made)["poster", "Update", ""]["f:spec"]
-    assert fields["f:schedulingGates"] == {".": {}, 'k:{"name":"example.com/wait"}': {".": {}, "f:name": {}}}
-    assert fields["f:containers"]['k:{"name":"main"}']["f:image"] == {}
-    assert fields["f:restartPolicy"] == {}
-    assert "f:tolerations" not in fields, "admission's changes belong to nobody"
-
-
-@case(releases=BOTH)
-def gate_not_removed(api: Conversation, ns: str) -> None:
-    """Apply cannot remove a gate that another controller set: 200, and the gate stays."""
-    api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
-    body: Object = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "pod"},
-        "spec": {"schedulingGates": []},
-    }
-    answer = _apply(api, core(ns, "pods", "pod"), body)
-    assert answer.status == 200
-    assert answer.body["spec"]["schedulingGates"] == [{"name": "example.com/wait"}]
-
-
-@case(releases=BOTH)
-def gate_owned_and_dropped(api: Conversation, ns: str) -> None:
-    """Nor by owning the gate first and dropping it then."""
-    api.must("POST", core(ns, "pods"), gated(), fieldManager="poster")
-    body: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}}
-    gates = {"schedulingGates": [{"name": "example.com/wait"}]}
-    _apply(api, core(ns, "pods", "pod"), {**body, "spec": gates})
-    answer = _apply(api, core(ns, "pods", "pod"), {**body, "spec": {}})
-    assert answer.status == 200
-    assert answer.body["spec"]["schedulingGates"] == [{"name": "example.com/wait"}]
-
-
-@case(releases=BOTH)
 def keyed_list(api: Conversation, ns: str) -> None:
     """Containers are merged by name; a manager's own container goes when it is left out."""
     serve_widgets(api.api, ns)
@@ -198,41 +129,6 @@ def keyed_list(api: Conversation, ns: str) -> None:
     assert answer.body["spec"]["parts"] == [{"name": "a", "count": 1}, {"name": "b", "count": 2}]
     answer = _apply(api, path, widget(parts=[]))
     assert answer.body["spec"]["parts"] == [{"name": "b", "count": 2}]
-
-
-@case(releases=BOTH)
-def keyed_list_adds(api: Conversation, ns: str) -> None:
-    """An unknown key in a keyed list adds an item."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget(parts=[{"name": "a", "count": 1}]))
-    body = widget(parts=[{"name": "ghost"}])
-    answer = _apply(api, widgets(ns, "widget"), body)
-    assert [part["name"] for part in answer.body["spec"]["parts"]] == ["a", "ghost"]
-
-
-@case(releases=BOTH)
-def plain_set(api: Conversation, ns: str) -> None:
-    """A set's members have owners of their own."""
-    serve_widgets(api.api, ns)
-    path = widgets(ns, "widget")
-    _apply(api, path, widget(tags=["x"]))
-    assert _apply(api, path, widget(tags=["y"]), "second").body["spec"]["tags"] == ["x", "y"]
-    assert _apply(api, path, widget(tags=[])).body["spec"]["tags"] == ["y"]
-
-
-@case(releases=BOTH)
-def custom_owners(api: Conversation, ns: str) -> None:
-    """A custom resource's fields have owners, defaults included."""
-    serve_widgets(api.api, ns)
-    made = api.must("POST", widgets(ns), widget(parts=[{"name": "a"}]), fieldManager="poster")
-    assert _owners(made)["poster", "Update", ""] == {
-        "f:spec": {
-            ".": {},
-            "f:mode": {},
-            "f:parts": {".": {}, 'k:{"name":"a"}': {".": {}, "f:name": {}}},
-            "f:size": {},
-        }
-    }
 
 
 @case(releases=BOTH)
@@ -276,19 +172,6 @@ def status_of_nothing(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def revives(api: Conversation, ns: str) -> None:
-    """Apply to a missing object creates it, even with a resourceVersion; only a uid stops it."""
-    serve_widgets(api.api, ns)
-    body = widget()
-    body["metadata"]["resourceVersion"] = "5"
-    assert _apply(api, widgets(ns, "widget"), body).status == 201
-    body = widget("second")
-    body["metadata"]["uid"] = "11111111-1111-1111-1111-111111111111"
-    answer = _apply(api, widgets(ns, "second"), body)
-    assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
 def stale(api: Conversation, ns: str) -> None:
     """Apply with an old resourceVersion is a conflict."""
     path = core(ns, "configmaps", "one")
@@ -298,68 +181,3 @@ def stale(api: Conversation, ns: str) -> None:
         api, path, config_map(data={"key": "new"}, resourceVersion=made["metadata"]["resourceVersion"])
     )
     assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
-def managed_fields_refused(api: Conversation, ns: str) -> None:
-    """An applied object may not bring managedFields."""
-    entry = {
-        "manager": "x",
-        "operation": "Apply",
-        "apiVersion": "v1",
-        "fieldsType": "FieldsV1",
-        "fieldsV1": {},
-    }
-    answer = _apply(api, core(ns, "configmaps", "one"), config_map(managedFields=[entry]))
-    assert (answer.status, answer.reason) == (400, "BadRequest")
-
-
-@case(releases=BOTH)
-def managed_fields_cleared(api: Conversation, ns: str) -> None:
-    """A patch with an empty list of managedFields forgets all owners."""
-    path = core(ns, "configmaps", "one")
-    _apply(api, path, config_map())
-    found = api.must("PATCH", path, {"metadata": {"managedFields": [{}]}}, MERGE_PATCH)
-    assert "managedFields" not in found["metadata"]
-
-
-@case()
-def group(api: Conversation, ns: str) -> None:
-    """A PodGroup is applied, and minCount changed by its owner."""
-    path = groups(ns, "podgroups", "group")
-    assert _apply(api, path, pod_group()).status == 201
-    changed = pod_group(schedulingPolicy={"gang": {"minCount": 5}})
-    assert _apply(api, path, changed).body["spec"]["schedulingPolicy"] == {"gang": {"minCount": 5}}
-
-
-@case(releases=BOTH)
-def invalid(api: Conversation, ns: str) -> None:
-    """Apply of an invalid object is refused as a POST is."""
-    answer = _apply(api, core(ns, "pods", "pod"), {**pod(), "spec": {}})
-    assert answer.status == 422
-
-
-@case(releases=BOTH)
-def dry(api: Conversation, ns: str) -> None:
-    """A dry apply creates nothing."""
-    assert _apply(api, core(ns, "configmaps", "one"), config_map(), dryRun="All").status == 201
-    assert api.request("GET", core(ns, "configmaps", "one")).status == 404
-
-
-@case(releases=BOTH)
-def other_name(api: Conversation, ns: str) -> None:
-    """An applied object of another name than the URL is refused."""
-    assert _apply(api, core(ns, "configmaps", "two"), config_map()).status == 400
-
-
-@case()
-def migrated(api: Conversation, ns: str) -> None:
-    """A writer whose updates were turned into applies, as kubectl does, keeps its structs when it applies."""
-    path = groups(ns, "podgroups", "group")
-    made = api.must("POST", groups(ns, "podgroups"), pod_group(), fieldManager="first")
-    entries = [{**entry, "operation": "Apply"} for entry in made["metadata"]["managedFields"]]
-    operations = [{"op": "replace", "path": "/metadata/managedFields", "value": entries}]
-    api.must("PATCH", path, operations, JSON_PATCH)
-    answer = _apply(api, path, pod_group())
-    assert answer.status == 200
-    assert answer.body["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import MERGE_PATCH
-from tests.contract.bodies import DEFINITIONS, Object, core, serve_widgets, widget, widgets
+from tests.contract.bodies import Object, serve_widgets, widget, widgets
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -53,50 +53,6 @@ def required(api: Conversation, ns: str) -> None:
     serve_widgets(api.api, ns)
     _refused(api, ns, "spec.size", {**widget(), "spec": {}})
     _refused(api, ns, "spec.parts[0].name", parts=[{"count": 1}])
-
-
-@case(releases=BOTH)
-def limits(api: Conversation, ns: str) -> None:
-    """Enumerations, bounds, lengths and patterns hold."""
-    serve_widgets(api.api, ns)
-    _refused(api, ns, "spec.mode", mode="Odd")
-    _refused(api, ns, "spec.level", level=0)
-    _refused(api, ns, "spec.level", level=4)
-    _refused(api, ns, "spec.word", word="toolong")
-    _refused(api, ns, "spec.word", word="A")
-    _refused(
-        api,
-        ns,
-        "spec.parts",
-        parts=[{"name": str(i)} for i in range(4)],
-    )
-
-
-@case(releases=BOTH)
-def patterns(api: Conversation, ns: str) -> None:
-    """Patterns are those of Go: letters of any alphabet, and no newline before `$`."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget(letters="Größe"))
-    _refused(api, ns, "spec.letters", letters="a1")
-    _refused(api, ns, "spec.word", word="a\n")
-
-
-@case(releases=BOTH)
-def keys_unique(api: Conversation, ns: str) -> None:
-    """Keys of a keyed list and members of a set are unique."""
-    serve_widgets(api.api, ns)
-    _refused(api, ns, "spec.parts[1]", parts=[{"name": "a"}, {"name": "a"}])
-    _refused(api, ns, "spec.tags[1]", tags=["x", "x"])
-
-
-@case(releases=BOTH)
-def int_or_string(api: Conversation, ns: str) -> None:
-    """An int-or-string takes both, and nothing else."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget("a", port=80))
-    api.must("POST", widgets(ns), widget("b", port="http"))
-    answer = api.request("POST", widgets(ns), widget("c", port=True))
-    assert answer.status == 422
 
 
 @case(releases=BOTH)
@@ -192,63 +148,3 @@ def listed_with_kind(api: Conversation, ns: str) -> None:
     serve_widgets(api.api, ns)
     api.must("POST", widgets(ns), widget())
     assert api.must("GET", widgets(ns))["items"][0]["kind"] == "Widget"
-
-
-@case(releases=BOTH)
-def conflict(api: Conversation, ns: str) -> None:
-    """AlreadyExists and Conflict name a custom resource with its group."""
-    serve_widgets(api.api, ns)
-    named = {"group": "contract.muster.dev", "kind": "widgets", "name": "widget"}
-    made = api.must("POST", widgets(ns), widget())
-    answer = api.request("POST", widgets(ns), widget())
-    assert (answer.status, answer.reason, answer.body["details"]) == (409, "AlreadyExists", named)
-    made["spec"]["size"] = 2
-    api.must("PUT", widgets(ns, "widget"), made)
-    made["spec"]["size"] = 3
-    answer = api.request("PUT", widgets(ns, "widget"), made)
-    assert (answer.status, answer.reason, answer.body["details"]) == (409, "Conflict", named)
-
-
-@case(releases=BOTH)
-def undefined(api: Conversation, ns: str) -> None:
-    """A group without a definition is answered with 404."""
-    assert api.request("GET", f"/apis/none.muster.dev/v1/namespaces/{ns}/things").status == 404
-
-
-@case(releases=BOTH)
-def definition_names(api: Conversation, ns: str) -> None:
-    """A definition's name is its plural and group."""
-    serve_widgets(api.api, ns)
-    found = api.must("GET", f"{DEFINITIONS}/widgets.contract.muster.dev")
-    conditions = {c["type"]: c["status"] for c in found["status"]["conditions"]}
-    assert conditions["Established"] == "True"
-    assert conditions["NamesAccepted"] == "True"
-    body = {**found, "metadata": {"name": "wrong.contract.muster.dev"}}
-    del body["status"]
-    answer = api.request("POST", DEFINITIONS, body)
-    assert answer.status == 422
-
-
-@case(releases=BOTH)
-def null_value(api: Conversation, ns: str) -> None:
-    """A null is as if nothing were there: a default comes, a required field is missing."""
-    serve_widgets(api.api, ns)
-    found = api.must("POST", widgets(ns), widget(mode=None, word=None))["spec"]
-    assert found["mode"] == "Fast"
-    assert "word" not in found
-    _refused(api, ns, "spec.size", size=None)
-
-
-@case()
-def owned_by_nobody(api: Conversation, ns: str) -> None:
-    """A reference to an owner needs all its four words, and at most one owner controls."""
-    bad = {"apiVersion": "v1", "kind": "Pod", "name": "p"}
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": [bad]}}
-    answer = api.request("POST", core(ns, "configmaps"), body)
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueRequired", "metadata.ownerReferences[0].uid")]
-    two = [{**bad, "uid": str(i), "controller": True} for i in range(2)]
-    body["metadata"] = {"name": "a", "ownerReferences": two}
-    answer = api.request("POST", core(ns, "configmaps"), body)
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueInvalid", "metadata.ownerReferences")]

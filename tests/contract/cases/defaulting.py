@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.bodies import core, job, jobs, pod, pod_spec
+from tests.contract.bodies import core, job, jobs, pod
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -110,17 +110,3 @@ def containers_needed(api: Conversation, ns: str) -> None:
     answer = api.request("POST", core(ns, "pods"), {**pod(), "spec": {}})
     assert answer.status == 422
     assert answer.causes == [("FieldValueRequired", "spec.containers")]
-
-
-@case(releases=BOTH)
-def container_names(api: Conversation, ns: str) -> None:
-    """Two containers of one name, and one without an image, are refused with 422."""
-    containers = [{"name": "a", "image": "b"}, {"name": "a", "image": "b"}, {"name": "c"}]
-    answer = api.request(
-        "POST", core(ns, "pods"), {**pod(), "spec": {**pod_spec(), "containers": containers}}
-    )
-    assert answer.status == 422
-    assert answer.causes == [
-        ("FieldValueDuplicate", "spec.containers[1].name"),
-        ("FieldValueRequired", "spec.containers[2].image"),
-    ]

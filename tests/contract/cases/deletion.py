@@ -58,12 +58,6 @@ def deleted_pod(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def missing(api: Conversation, ns: str) -> None:
-    """Deleting what is gone is answered with 404."""
-    assert api.request("DELETE", core(ns, "pods", "gone")).status == 404
-
-
-@case(releases=BOTH)
 def other_uid(api: Conversation, ns: str) -> None:
     """A uid precondition that does not hold is a conflict."""
     api.must("POST", core(ns, "configmaps"), config_map())
@@ -85,23 +79,6 @@ def own_uid(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def other_version(api: Conversation, ns: str) -> None:
-    """A resourceVersion precondition that does not hold is a conflict."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"resourceVersion": "1"}}
-    answer = api.request("DELETE", core(ns, "configmaps", "one"), body)
-    assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
-def bad_policy(api: Conversation, ns: str) -> None:
-    """An unknown propagation policy is refused."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    answer = api.request("DELETE", core(ns, "configmaps", "one"), query={"propagationPolicy": "Sideways"})
-    assert answer.status == 422
-
-
-@case(releases=BOTH)
 def finalized(api: Conversation, ns: str) -> None:
     """An object with a finalizer stays, with a deletionTimestamp, until the finalizer is taken away."""
     api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/wait"]))
@@ -116,15 +93,6 @@ def finalized(api: Conversation, ns: str) -> None:
     assert answer.causes == [("FieldValueForbidden", "metadata.finalizers")]
     assert api.request("PATCH", path, {"metadata": {"finalizers": None}}, MERGE_PATCH).status == 200
     assert api.request("GET", path).status == 404
-
-
-@case(releases=BOTH)
-def deleted_twice(api: Conversation, ns: str) -> None:
-    """A second deletion of an object that waits for a finalizer changes nothing."""
-    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/wait"]))
-    first = api.must("DELETE", core(ns, "configmaps", "one"))
-    second = api.must("DELETE", core(ns, "configmaps", "one"))
-    assert first["metadata"]["resourceVersion"] == second["metadata"]["resourceVersion"]
 
 
 @case(releases=BOTH)
@@ -161,44 +129,11 @@ def ended_pod(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def default_namespace(api: Conversation, ns: str) -> None:
-    """The namespace `default` may not be deleted."""
-    answer = api.request("DELETE", "/api/v1/namespaces/default", query={"dryRun": "All"})
-    assert (answer.status, answer.reason) == (403, "Forbidden")
-
-
-@case(releases=BOTH)
-def collection(api: Conversation, ns: str) -> None:
-    """Deletecollection takes what the selector chooses."""
-    for name, labels in (("a", {"x": "1"}), ("b", {"x": "1"}), ("c", {})):
-        api.must("POST", core(ns, "pods"), pod(name, {"labels": labels}))
-    found = api.must("DELETE", core(ns, "pods"), labelSelector="x=1")
-    assert [item["metadata"]["name"] for item in found["items"]] == ["a", "b"]
-    assert [item["metadata"]["name"] for item in api.must("GET", core(ns, "pods"))["items"]] == ["c"]
-
-
-@case(releases=BOTH)
 def job_orphans(api: Conversation, ns: str) -> None:
     """A Job deleted without a policy waits for its dependents to be orphaned."""
     api.must("POST", jobs(ns), job())
     found = api.must("DELETE", jobs(ns, "job"))
     assert found["metadata"]["finalizers"] == ["orphan"]
-
-
-@case(releases=BOTH)
-def job_in_background(api: Conversation, ns: str) -> None:
-    """A Job deleted in the background is gone at once."""
-    api.must("POST", jobs(ns), job())
-    found = api.must("DELETE", jobs(ns, "job"), propagationPolicy="Background")
-    assert found["status"] == "Success"
-
-
-@case(releases=BOTH)
-def in_foreground(api: Conversation, ns: str) -> None:
-    """A deletion in the foreground marks the object with a finalizer."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    found = api.must("DELETE", core(ns, "configmaps", "one"), propagationPolicy="Foreground")
-    assert found["metadata"]["finalizers"] == ["foregroundDeletion"]
 
 
 @case(releases=BOTH, controllers=True)
@@ -224,16 +159,6 @@ def other_owner(api: Conversation, ns: str) -> None:
     wrong = {**owner(first), "uid": "11111111-1111-1111-1111-111111111111"}
     api.must("POST", core(ns, "configmaps"), config_map("one", ownerReferences=[wrong]))
     assert _gone(api, core(ns, "configmaps", "one"))
-
-
-@case(releases=BOTH, controllers=True)
-def orphaned(api: Conversation, ns: str) -> None:
-    """An orphaning deletion takes the reference from its dependents and leaves them."""
-    first = api.must("POST", core(ns, "configmaps"), config_map("first"))
-    api.must("POST", core(ns, "configmaps"), config_map("one", ownerReferences=[owner(first)]))
-    api.must("DELETE", core(ns, "configmaps", "first"), propagationPolicy="Orphan")
-    assert _gone(api, core(ns, "configmaps", "first"))
-    assert "ownerReferences" not in api.must("GET", core(ns, "configmaps", "one"))["metadata"]
 
 
 @case(releases=BOTH, controllers=True)

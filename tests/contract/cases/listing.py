@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cluster.api import MERGE_PATCH
-from tests.contract.bodies import config_map, core, groups, pod
+from tests.contract.bodies import config_map, core, pod
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -21,12 +21,6 @@ def listed(api: Conversation, ns: str) -> None:
     names = [item["metadata"]["name"] for item in found["items"] if item["metadata"]["name"] in {"a", "b"}]
     assert names == ["a", "b"]
     assert all("kind" not in item for item in found["items"])
-
-
-@case(releases=BOTH)
-def listed_empty(api: Conversation, ns: str) -> None:
-    """A list of nothing has an empty list of items."""
-    assert api.must("GET", core(ns, "pods"))["items"] == []
 
 
 @case(releases=BOTH)
@@ -82,21 +76,6 @@ def version_ahead(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def match_without_version(api: Conversation, ns: str) -> None:
-    """An exact match needs a resourceVersion above 0."""
-    for query in ({}, {"resourceVersion": "0"}):
-        answer = api.request("GET", core(ns, "pods"), query={"resourceVersionMatch": "Exact", **query})
-        assert (answer.status, answer.reason) == (422, "Invalid")
-
-
-@case(releases=BOTH)
-def broken_token(api: Conversation, ns: str) -> None:
-    """A continue token that the server did not make is refused with 400."""
-    answer = api.request("GET", core(ns, "pods"), query={"limit": "1", "continue": "nonsense"})
-    assert answer.status == 400
-
-
-@case(releases=BOTH)
 def selected_by_label(api: Conversation, ns: str) -> None:
     """Label selectors choose by equality, sets, presence and absence."""
     for name, labels in (("a", {"tier": "x"}), ("b", {"tier": "y"}), ("c", {})):
@@ -117,12 +96,6 @@ def selected_by_label(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def bad_selector(api: Conversation, ns: str) -> None:
-    """A label selector that cannot be parsed is refused with 400."""
-    assert api.request("GET", core(ns, "pods"), query={"labelSelector": "a in"}).status == 400
-
-
-@case(releases=BOTH)
 def selected_by_field(api: Conversation, ns: str) -> None:
     """Pods are selected by name, node and phase."""
     api.must("POST", core(ns, "pods"), pod("a"))
@@ -136,25 +109,3 @@ def selected_by_field(api: Conversation, ns: str) -> None:
     }.items():
         found = api.must("GET", core(ns, "pods"), fieldSelector=selector)["items"]
         assert [item["metadata"]["name"] for item in found] == names, selector
-
-
-@case(releases=BOTH)
-def empty_field_terms(api: Conversation, ns: str) -> None:
-    """Empty terms of a field selector are passed over."""
-    api.must("POST", core(ns, "pods"), pod("a"))
-    found = api.must("GET", core(ns, "pods"), fieldSelector=",metadata.name=a,,")["items"]
-    assert [item["metadata"]["name"] for item in found] == ["a"]
-
-
-@case(releases=BOTH)
-def unselectable(api: Conversation, ns: str) -> None:
-    """A field that a kind cannot be selected by is refused with 400."""
-    answer = api.request("GET", core(ns, "pods"), query={"fieldSelector": "spec.priority=1"})
-    assert (answer.status, answer.reason) == (400, "BadRequest")
-
-
-@case()
-def groups_unselectable(api: Conversation, ns: str) -> None:
-    """PodGroups are selected by no field but name and namespace."""
-    answer = api.request("GET", groups(ns, "podgroups"), query={"fieldSelector": "spec.priority=1"})
-    assert answer.status == 400

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.bodies import NO_STRINGS, config_map, core, gated, pod, serve_widgets, widget, widgets
+from tests.contract.bodies import config_map, core, gated, pod, serve_widgets, widget, widgets
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -29,14 +29,6 @@ def merge_list(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def merge_null_list(api: Conversation, ns: str) -> None:
-    """A merge patch with null wipes everybody's gates."""
-    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
-    found = api.must("PATCH", core(ns, "pods", "pod"), {"spec": {"schedulingGates": None}}, MERGE_PATCH)
-    assert "schedulingGates" not in found["spec"]
-
-
-@case(releases=BOTH)
 def merge_stale_list(api: Conversation, ns: str) -> None:
     """A merge patch that brings a removed gate back is refused."""
     api.must("POST", core(ns, "pods"), gated("pod", "example.com/a"))
@@ -44,13 +36,6 @@ def merge_stale_list(api: Conversation, ns: str) -> None:
     answer = api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
     assert answer.status == 422
     assert answer.causes == [("FieldValueForbidden", "spec.schedulingGates[1].name")]
-
-
-@case(releases=BOTH)
-def merge_of_a_list(api: Conversation, ns: str) -> None:
-    """A merge patch that is a list is refused with 400."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    assert api.request("PATCH", core(ns, "configmaps", "one"), [1], MERGE_PATCH).status == 400
 
 
 @case(releases=BOTH)
@@ -78,21 +63,6 @@ def json_test_fails(api: Conversation, ns: str) -> None:
     ]
     assert api.request("PATCH", core(ns, "pods", "pod"), operations, JSON_PATCH).status == 422
     assert len(api.must("GET", core(ns, "pods", "pod"))["spec"]["schedulingGates"]) == 2
-
-
-@case(releases=BOTH)
-def json_missing_path(api: Conversation, ns: str) -> None:
-    """A JSON patch that removes what is not there is answered with 422."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    operations = [{"op": "remove", "path": "/data/none"}]
-    assert api.request("PATCH", core(ns, "configmaps", "one"), operations, JSON_PATCH).status == 422
-
-
-@case(releases=BOTH)
-def json_of_an_object(api: Conversation, ns: str) -> None:
-    """A JSON patch that is an object is refused with 400."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    assert api.request("PATCH", core(ns, "configmaps", "one"), {"a": 1}, JSON_PATCH).status == 400
 
 
 @case(releases=BOTH)
@@ -125,15 +95,6 @@ def strategic_delete_absent(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def strategic_delete_from_none(api: Conversation, ns: str) -> None:
-    """$patch: delete on a pod without any gates changes nothing."""
-    made = api.must("POST", core(ns, "pods"), pod())
-    body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": "example.com/a"}]}}
-    found = api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)
-    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-
-
-@case(releases=BOTH)
 def strategic_uid(api: Conversation, ns: str) -> None:
     """A strategic merge patch with another pod's uid is refused with 422 on metadata.uid."""
     api.must("POST", core(ns, "pods"), gated())
@@ -157,15 +118,6 @@ def strategic_own_uid(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def strategic_map_null(api: Conversation, ns: str) -> None:
-    """A strategic merge patch removes a label with null."""
-    api.must("POST", core(ns, "configmaps"), config_map(labels={"a": "1", "b": "2"}))
-    body = {"metadata": {"labels": {"a": None}}}
-    found = api.must("PATCH", core(ns, "configmaps", "one"), body, STRATEGIC_PATCH)
-    assert found["metadata"]["labels"] == {"b": "2"}
-
-
-@case(releases=BOTH)
 def strategic_finalizers(api: Conversation, ns: str) -> None:
     """A strategic merge patch adds to finalizers, which are a list of plain words merged by value."""
     api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/a"]))
@@ -175,34 +127,6 @@ def strategic_finalizers(api: Conversation, ns: str) -> None:
     removal = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "example.com/b"]}}
     found = api.must("PATCH", core(ns, "configmaps", "one"), removal, STRATEGIC_PATCH)
     assert "finalizers" not in found["metadata"]
-
-
-@case(releases=BOTH)
-def strategic_order(api: Conversation, ns: str) -> None:
-    """$setElementOrder orders a keyed list."""
-    body = gated("pod", "example.com/a", "example.com/b")
-    api.must("POST", core(ns, "pods"), body)
-    order = [{"name": "example.com/b"}, {"name": "example.com/a"}]
-    patch = {"spec": {"$setElementOrder/schedulingGates": order, "schedulingGates": order}}
-    answer = api.request("PATCH", core(ns, "pods", "pod"), patch, STRATEGIC_PATCH)
-    assert answer.ok
-    assert answer.body["spec"]["schedulingGates"] == order
-
-
-@case(releases=BOTH)
-def strategic_replace(api: Conversation, ns: str) -> None:
-    """$patch: replace replaces a map whole."""
-    api.must("POST", core(ns, "configmaps"), config_map(data={"a": "1", "b": "2"}))
-    body = {"data": {"$patch": "replace", "c": "3"}}
-    assert api.must("PATCH", core(ns, "configmaps", "one"), body, STRATEGIC_PATCH)["data"] == {"c": "3"}
-
-
-@case(releases=BOTH)
-def strategic_without_key(api: Conversation, ns: str) -> None:
-    """An item of a keyed list without its key is an error."""
-    api.must("POST", core(ns, "pods"), pod())
-    body = {"spec": {"containers": [{"image": "b"}]}}
-    assert not api.request("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH).ok
 
 
 @case(releases=BOTH)
@@ -247,73 +171,9 @@ def patch_nothing(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def patch_name(api: Conversation, ns: str) -> None:
-    """A patch cannot rename an object."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    answer = api.request("PATCH", core(ns, "configmaps", "one"), {"metadata": {"name": "two"}}, MERGE_PATCH)
-    assert not answer.ok
-
-
-@case(releases=BOTH)
-def patch_creation_time(api: Conversation, ns: str) -> None:
-    """A patch of the creation time is ignored."""
-    made = api.must("POST", core(ns, "configmaps"), config_map())
-    body = {"metadata": {"creationTimestamp": "2020-01-01T00:00:00Z"}}
-    found = api.must("PATCH", core(ns, "configmaps", "one"), body, MERGE_PATCH)
-    assert found["metadata"]["creationTimestamp"] == made["metadata"]["creationTimestamp"]
-
-
-@case(releases=BOTH)
-def patch_dry(api: Conversation, ns: str) -> None:
-    """A dry patch answers with the change and stores nothing."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    path = core(ns, "configmaps", "one")
-    answer = api.request("PATCH", path, {"data": {"a": "1"}}, MERGE_PATCH, {"dryRun": "All"})
-    assert answer.body["data"]["a"] == "1"
-    assert "a" not in api.must("GET", path)["data"]
-
-
-@case(releases=BOTH)
-def patch_of_unknown_form(api: Conversation, ns: str) -> None:
-    """A patch of an unknown media type is answered with 415."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    answer = api.request("PATCH", core(ns, "configmaps", "one"), {"data": {}}, "application/json")
-    assert (answer.status, answer.reason) == (415, "UnsupportedMediaType")
-
-
-@case(releases=BOTH)
 def strategic_on_custom(api: Conversation, ns: str) -> None:
     """A strategic merge patch of a custom resource is answered with 415."""
     serve_widgets(api.api, ns)
     api.must("POST", widgets(ns), widget())
     answer = api.request("PATCH", widgets(ns, "widget"), {"spec": {"size": 2}}, STRATEGIC_PATCH)
     assert (answer.status, answer.reason) == (415, "UnsupportedMediaType")
-
-
-@case(releases=BOTH)
-def patch_wrong_type(api: Conversation, ns: str) -> None:
-    """A patch that makes a wrong type is refused."""
-    api.must("POST", core(ns, "pods"), pod())
-    answer = api.request("PATCH", core(ns, "pods", "pod"), {"spec": {"nodeName": 5}}, MERGE_PATCH)
-    assert not answer.ok
-
-
-@case(releases=BOTH)
-def patch_unknown_field(api: Conversation, ns: str) -> None:
-    """A patch with an unknown field changes nothing by default and is refused when Strict."""
-    made = api.must("POST", core(ns, "pods"), pod())
-    body = {"spec": {"unheardOf": 1}}
-    found = api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
-    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-    strict = {"fieldValidation": "Strict"}
-    assert not api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH, strict).ok
-
-
-@case(releases=BOTH)
-def patch_of_type_meta(api: Conversation, ns: str) -> None:
-    """A patch that makes apiVersion or kind no string is refused."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    for field in ("apiVersion", "kind"):
-        for value in NO_STRINGS:
-            answer = api.request("PATCH", core(ns, "configmaps", "one"), {field: value}, MERGE_PATCH)
-            assert answer.status == 422, (field, value)

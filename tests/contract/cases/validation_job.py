@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
+from tests.cluster.api import MERGE_PATCH
 from tests.contract.bodies import Object, job, jobs
 from tests.contract.case import Cases, Conversation
 
@@ -55,55 +55,6 @@ def parallelism_free(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def mode_frozen(api: Conversation, ns: str) -> None:
-    """CompletionMode and backoffLimitPerIndex are immutable."""
-    api.must("POST", jobs(ns), job(**INDEXED))
-    assert _patch(api, ns, {"completionMode": "NonIndexed"}) == 422
-    assert _patch(api, ns, {"backoffLimitPerIndex": 1}) == 422
-
-
-@case()
-def selector_frozen(api: Conversation, ns: str) -> None:
-    """The selector is immutable."""
-    api.must("POST", jobs(ns), job(**INDEXED))
-    assert _patch(api, ns, {"selector": {"matchLabels": {"a": "b"}}}) == 422
-
-
-@case(releases=BOTH)
-def negative(api: Conversation, ns: str) -> None:
-    """Count are not negative."""
-    answer = api.request("POST", jobs(ns), job(parallelism=-1, backoffLimit=-2))
-    assert answer.status == 422
-    assert answer.causes == [
-        ("FieldValueInvalid", "spec.parallelism"),
-        ("FieldValueInvalid", "spec.backoffLimit"),
-    ]
-
-
-@case(releases=BOTH)
-def indexed_without_completions(api: Conversation, ns: str) -> None:
-    """An Indexed Job needs completions."""
-    answer = api.request("POST", jobs(ns), job(completionMode="Indexed", parallelism=2))
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueRequired", "spec.completions")]
-
-
-@case(releases=BOTH)
-def unknown_mode(api: Conversation, ns: str) -> None:
-    """An unknown completion mode is refused."""
-    assert api.request("POST", jobs(ns), job(completionMode="Random")).status == 422
-
-
-@case(releases=BOTH)
-def always_restarts(api: Conversation, ns: str) -> None:
-    """A Job's pods may not restart always, which is the default."""
-    for template in ({"restartPolicy": "Always"}, {"restartPolicy": None}):
-        answer = api.request("POST", jobs(ns), job(template=template))
-        assert answer.status == 422
-        assert answer.causes == [("FieldValueRequired", "spec.template.spec.restartPolicy")]
-
-
-@case(releases=BOTH)
 def long_name(api: Conversation, ns: str) -> None:
     """An Indexed Job's name leaves room for the index in a hostname."""
     answer = api.request("POST", jobs(ns), job("a" * 62, **INDEXED))
@@ -135,28 +86,11 @@ def template_open_while_suspended(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def resources_open_while_suspended(api: Conversation, ns: str) -> None:
-    """A suspended Job that never started may get other resources in its template."""
-    api.must("POST", jobs(ns), job(suspend=True))
-    containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
-    assert _patch(api, ns, {"template": {"spec": {"containers": containers}}}, STRATEGIC_PATCH) == 200
-
-
-@case(releases=BOTH)
 def group_frozen_while_suspended(api: Conversation, ns: str) -> None:
     """A suspended Job's template cannot get a schedulingGroup."""
     api.must("POST", jobs(ns), job(suspend=True))
     spec = {"template": {"spec": {"schedulingGroup": {"podGroupName": "group"}}}}
     assert _patch(api, ns, spec) == 422
-
-
-@case(releases=BOTH)
-def image_frozen_while_suspended(api: Conversation, ns: str) -> None:
-    """A suspended Job's image and scheduler stay."""
-    api.must("POST", jobs(ns), job(suspend=True))
-    containers = [{"name": "main", "image": "registry.example/app:2"}]
-    assert _patch(api, ns, {"template": {"spec": {"containers": containers}}}, STRATEGIC_PATCH) == 422
-    assert _patch(api, ns, {"template": {"spec": {"schedulerName": "other"}}}) == 422
 
 
 @case(releases=BOTH)
@@ -178,13 +112,6 @@ def template_open_once_suspended(api: Conversation, ns: str) -> None:
     assert _patch(api, ns, {"template": {"spec": {"nodeSelector": {"e": "f"}}}}) == 200
 
 
-@case(releases=BOTH)
-def resumed_with_change(api: Conversation, ns: str) -> None:
-    """The update that ends a suspension may change the template too."""
-    api.must("POST", jobs(ns), job(suspend=True))
-    assert _patch(api, ns, {"suspend": False, "template": {"spec": {"nodeSelector": {"e": "f"}}}}) == 200
-
-
 @case()
 def group_in_template(api: Conversation, ns: str) -> None:
     """A Job may be created with a schedulingGroup in its template."""
@@ -197,31 +124,6 @@ def scheduling_dropped(api: Conversation, ns: str) -> None:
     """spec.scheduling is dropped silently while WorkloadWithJob is off."""
     found = api.must("POST", jobs(ns), job(scheduling={"schedulingPolicy": {"gang": {}}}))
     assert "scheduling" not in found["spec"]
-
-
-@case(releases=BOTH)
-def own_selector(api: Conversation, ns: str) -> None:
-    """A selector of one's own that does not fit the template is refused."""
-    answer = api.request("POST", jobs(ns), job(manualSelector=True, selector={"matchLabels": {"a": "b"}}))
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueInvalid", "spec.template.metadata.labels")]
-
-
-@case(releases=BOTH)
-def forged_label(api: Conversation, ns: str) -> None:
-    """A template cannot bring its own controller-uid."""
-    body = job()
-    body["spec"]["template"]["metadata"] = {"labels": {"batch.kubernetes.io/controller-uid": "forged"}}
-    assert api.request("POST", jobs(ns), body).status == 422
-
-
-@case(releases=BOTH)
-def replacement_policy(api: Conversation, ns: str) -> None:
-    """An unknown podReplacementPolicy is refused, and so is per-index backoff without indexes."""
-    assert api.request("POST", jobs(ns), job(podReplacementPolicy="Never")).status == 422
-    answer = api.request("POST", jobs(ns), job(backoffLimitPerIndex=1))
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueInvalid", "spec.backoffLimitPerIndex")]
 
 
 @case(releases=BOTH)
@@ -248,56 +150,6 @@ def foreign_condition(api: Conversation, ns: str) -> None:
     }
     found = api.must("PATCH", jobs(ns, "job") + "/status", body, MERGE_PATCH)
     assert found["status"]["conditions"][0]["type"] == "muster.dev/PodGroupsReady"
-
-
-@case(releases=BOTH)
-def finished_stays(api: Conversation, ns: str) -> None:
-    """A Job that failed cannot be made to go on."""
-    api.must("POST", jobs(ns), job())
-    path = jobs(ns, "job") + "/status"
-    ended = [{"type": kind, "status": "True"} for kind in ("FailureTarget", "Failed")]
-    start = {"startTime": "2026-01-01T00:00:00Z"}
-    api.must("PATCH", path, {"status": {"conditions": ended, **start}}, MERGE_PATCH)
-    answer = api.request("PATCH", path, {"status": {"conditions": []}}, MERGE_PATCH)
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueInvalid", "status.conditions")]
-
-
-@case(releases=BOTH)
-def failed_needs_target(api: Conversation, ns: str) -> None:
-    """A Job fails by FailureTarget first, and completes by SuccessCriteriaMet first."""
-    api.must("POST", jobs(ns), job())
-    path = jobs(ns, "job") + "/status"
-    for kind in ("Failed", "Complete"):
-        body = {"status": {"conditions": [{"type": kind, "status": "True"}]}}
-        assert api.request("PATCH", path, body, MERGE_PATCH).status == 422
-
-
-@case(releases=BOTH)
-def kept_as_made(api: Conversation, ns: str) -> None:
-    """Who manages a Job, and when its pods count as failed or succeeded, is immutable."""
-    policies: Object = {
-        "managedBy": "example.com/somebody",
-        "podFailurePolicy": {"rules": [{"action": "FailIndex", "onExitCodes": _EXIT_42}]},
-        "successPolicy": {"rules": [{"succeededCount": 2}]},
-    }
-    api.must("POST", jobs(ns), job(**INDEXED, backoffLimitPerIndex=1, **policies))
-    changes: list[Object] = [
-        {"managedBy": "kubernetes.io/job-controller"},
-        {"podFailurePolicy": None},
-        {"successPolicy": {"rules": [{"succeededCount": 1}]}},
-    ]
-    for change in changes:
-        answer = api.request("PATCH", jobs(ns, "job"), {"spec": change}, MERGE_PATCH)
-        assert answer.status == 422
-        assert answer.causes == [("FieldValueInvalid", f"spec.{next(iter(change))}")]
-
-
-@case(releases=BOTH)
-def completions_stay_set(api: Conversation, ns: str) -> None:
-    """An Indexed Job never loses its completions."""
-    api.must("POST", jobs(ns), job(**INDEXED))
-    assert _patch(api, ns, {"completions": None}) == 422
 
 
 @case(releases=BOTH)

@@ -67,37 +67,6 @@ def named(api: Conversation, ns: str) -> None:
     assert (answer.status, answer.reason) == (403, "Forbidden")
 
 
-@case(releases=("1.36",))
-def basic_or_anothers(api: Conversation, ns: str) -> None:
-    """In 1.36 a basic group, and a gang that a Job owns without controlling it, let the Job be scaled."""
-    made = api.must("POST", jobs(ns), job(**INDEXED))
-    _make_group(api, ns, {"basic": {}}, owner(made, controller=True))
-    other = pod_group("other", version="v1alpha2")
-    other["metadata"]["ownerReferences"] = [owner(made)]
-    api.must("POST", groups(ns, "podgroups", version="v1alpha2"), other)
-    _seen(api, ns)
-    assert _scale(api, ns, 4).status == 200
-
-
-@case(releases=("1.36",))
-def named_before_controlled(api: Conversation, ns: str) -> None:
-    """In 1.36 the group that the template names is the one that counts, even if it does not exist."""
-    template = {"schedulingGroup": {"podGroupName": "missing"}}
-    made = api.must("POST", jobs(ns), job(template=template, **INDEXED))
-    _make_group(api, ns, gang(), owner(made, controller=True))
-    _seen(api, ns)
-    assert _scale(api, ns, 4).status == 200
-
-
-@case(releases=("1.36",))
-def wrong_before_forbidden(api: Conversation, ns: str) -> None:
-    """In 1.36 a size that no Job may have is invalid before it is forbidden."""
-    made = api.must("POST", jobs(ns), job(**INDEXED))
-    _make_group(api, ns, gang(), owner(made, controller=True))
-    _seen(api, ns)
-    assert _scale(api, ns, -1).status == 422
-
-
 @case()
 def newer(api: Conversation, ns: str) -> None:
     """In 1.37 a Job of a gang may be scaled: its template's, or one that it controls."""

@@ -42,24 +42,6 @@ def _refused(answer: ApiResponse, *fields: str) -> None:
 
 
 @case()
-def long_names(api: Conversation, ns: str) -> None:
-    """Workloads and groups have names of up to 253 characters, dots included."""
-    for plural in KINDS:
-        assert _create(api, ns, plural, name="a" * 249 + ".b-c").status == 201
-        _refused(_create(api, ns, plural, name="a" * 254), "metadata.name")
-        _refused(_create(api, ns, plural, name="Upper"), "metadata.name")
-
-
-@case()
-def generated_names(api: Conversation, ns: str) -> None:
-    """Workloads and groups may be named by the server."""
-    for plural in KINDS:
-        made = _create(api, ns, plural, generateName="made-")
-        assert made.status == 201
-        assert made.body["metadata"]["name"].startswith("made-")
-
-
-@case()
 def reference_names(api: Conversation, ns: str) -> None:
     """A group refers to a Workload by a DNS subdomain, to a template by a DNS label."""
     path = groups(ns, "podgroups")

@@ -90,16 +90,6 @@ def conditions_complete(api: Conversation, ns: str) -> None:
 
 
 @case()
-def conditions_wrong(api: Conversation, ns: str) -> None:
-    """A condition's status is True, False or Unknown, and its reason one word."""
-    api.must("POST", groups(ns, "podgroups"), pod_group())
-    path = groups(ns, "podgroups", "group") + "/status"
-    for change in ({"status": "Maybe"}, {"reason": "two words"}, {"type": "not a type"}):
-        body = {"status": {"conditions": [{**condition(), **change}]}}
-        assert api.request("PATCH", path, body, MERGE_PATCH).status == 422
-
-
-@case()
 def conditions_merged(api: Conversation, ns: str) -> None:
     """A strategic merge patch of the status keeps other people's conditions."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
@@ -133,18 +123,6 @@ def one_topology_key(api: Conversation, ns: str) -> None:
     """A PodGroup has at most one topology key."""
     two = {"topology": [{"key": "rack"}, {"key": "zone"}]}
     _refused(api, ns, "spec.schedulingConstraints.topology", schedulingConstraints=two)
-
-
-@case()
-def reference_fields(api: Conversation, ns: str) -> None:
-    """WorkloadRef names a Workload and a template."""
-    _refused(api, ns, "spec.workloadRef.templateName", workloadRef={"workloadName": "work"})
-    _refused(
-        api,
-        ns,
-        "spec.workloadRef.workloadName",
-        workloadRef={**REFERENCE, "workloadName": "A"},
-    )
 
 
 @case()
@@ -207,13 +185,6 @@ def spec_frozen(api: Conversation, ns: str) -> None:
 
 
 @case()
-def disruption_cleared(api: Conversation, ns: str) -> None:
-    """A cleared disruption mode comes back by default, which for `all` is a change."""
-    api.must("POST", groups(ns, "podgroups"), pod_group(disruptionMode={"all": {}}))
-    assert _patch(api, ns, {"disruptionMode": None})[0] == 422
-
-
-@case()
 def labels_free(api: Conversation, ns: str) -> None:
     """Labels and owner references of a PodGroup may change."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
@@ -238,12 +209,6 @@ def class_missing(api: Conversation, ns: str) -> None:
     """A PriorityClass that does not exist is forbidden."""
     answer = api.request("POST", groups(ns, "podgroups"), pod_group(priorityClassName="contract-none"))
     assert (answer.status, answer.reason) == (403, "Forbidden")
-
-
-@case()
-def system_class(api: Conversation, ns: str) -> None:
-    """A system class's priority is too high for a PodGroup."""
-    _refused(api, ns, "spec.priority", priorityClassName="system-cluster-critical")
 
 
 @case()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cluster.api import MERGE_PATCH
-from tests.contract.bodies import config_map, core, groups, pod, pod_group
+from tests.contract.bodies import core, pod
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -57,49 +57,6 @@ def selected(api: Conversation, ns: str) -> None:
     left = events[1]["object"]["metadata"]
     assert left["labels"] == {"chosen": "yes"}, "the object as it was when it was last selected"
     assert int(left["resourceVersion"]) > int(events[0]["object"]["metadata"]["resourceVersion"])
-
-
-@case()
-def one_object(api: Conversation, ns: str) -> None:
-    """A field selector on the name watches one object."""
-    version = _version(api, core(ns, "pods"))
-    for name in ("a", "b"):
-        api.must("POST", core(ns, "pods"), pod(name))
-    query = {"resourceVersion": version, "timeoutSeconds": "1", "fieldSelector": "metadata.name=b"}
-    events = list(api.watch(core(ns, "pods"), query))
-    assert [event["object"]["metadata"]["name"] for event in events] == ["b"]
-
-
-@case()
-def whole_objects(api: Conversation, ns: str) -> None:
-    """An event's object has its kind and apiVersion."""
-    api.must("POST", core(ns, "pods"), pod())
-    event = next(api.watch(core(ns, "pods"), {"timeoutSeconds": "1"}))
-    assert (event["object"]["kind"], event["object"]["apiVersion"]) == ("Pod", "v1")
-
-
-@case()
-def in_its_version(api: Conversation, ns: str) -> None:
-    """A watch of v1alpha3 sends objects created in v1beta1, in its own version."""
-    version = _version(api, groups(ns, "podgroups", version="v1alpha3"))
-    api.must("POST", groups(ns, "podgroups"), pod_group())
-    query = {"resourceVersion": version, "timeoutSeconds": "1"}
-    event = next(api.watch(groups(ns, "podgroups", version="v1alpha3"), query))
-    assert event["object"]["apiVersion"] == "scheduling.k8s.io/v1alpha3"
-
-
-@case()
-def all_namespaces(api: Conversation, ns: str) -> None:
-    """A watch over all namespaces is answered, and ends by itself."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    query = {
-        "watch": "true",
-        "timeoutSeconds": "1",
-        "fieldSelector": f"metadata.namespace={ns},metadata.name=one",
-    }
-    answer = api.api.request("GET", "/api/v1/configmaps", query=query)
-    assert answer.status == 200
-    assert '"name":"one"' in str(answer.body) or answer.body["object"]["metadata"]["name"] == "one"
 
 
 @case()

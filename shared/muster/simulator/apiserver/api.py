@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,18 +19,15 @@ from muster.simulator.apiserver.handlers import reads, virtual
 from muster.simulator.apiserver.handlers.deletes import Deleter
 from muster.simulator.apiserver.handlers.writes import Writer
 from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarget, Response
-from muster.simulator.apiserver.http.routes import needs_containers, route
+from muster.simulator.apiserver.http.routes import route
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
-from muster.simulator.apiserver.status import ApiError, bad_request
+from muster.simulator.apiserver.status import ApiError
 from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions
 from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES
 
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Characters that no header may have."""
 
 SET_BY_SERVER = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"}
@@ -61,7 +57,6 @@ class ApiBackend:
         self.gates = replace(gates, composite_pod_group=False) if release == "1.36" else gates
         self.intercept: Intercept | None = None
         self.stopped = threading.Event()
-        self.address = ""
         self.store = Store()
         self.registry = Registry(release, lambda: self.gates)
         self._meta_schema: schemas.Schema | None = None
@@ -106,15 +101,12 @@ class ApiBackend:
                 response = self._non_resource_response(request)
         except ApiError as error:
             response = Response(error.code, error.status())
-        except RecursionError:
-            response = Response(400, bad_request("error decoding: exceeded max depth").status())
         if request.warnings:
-            warnings = ", ".join(map(_warning, request.warnings))
+            warnings = ", ".join(f"299 - {json.dumps(text)}" for text in request.warnings)
             response = replace(response, headers={**response.headers, "Warning": warnings})
         return response
 
     def _resource_response(self, request: Request) -> Response:
-        request.accepted_type()
         document = self._discovery(request)
         if document is not None:
             return Response(200, document)
@@ -146,11 +138,9 @@ class ApiBackend:
         return None
 
     def _execute(self, target: RequestTarget, request: Request) -> Response:
-        if needs_containers(target):
-            return virtual.refuse_containers(self.store, target)
         match request.verb:
             case "get":
-                return reads.get(self.store, target, request)
+                return reads.get(self.store, target)
             case "list":
                 return reads.list_objects(self.store, target, request)
             case "watch":
@@ -174,7 +164,7 @@ class ApiBackend:
             self._deleter.delete(target, replace(request, body=b""))
             return Response(201, virtual.CREATED)
         if not target.kind.stored:
-            return virtual.review(target, request, self._meta, self.release)
+            return virtual.review_access(target, request)
         return self._writer.create(target, request)
 
     def _non_resource_response(self, request: Request) -> Response:
@@ -185,17 +175,13 @@ class ApiBackend:
         if path == "/version":
             document = discovery.version(self.release)
         elif path == "/api":
-            document = discovery.core_versions(self.address)
+            document = {"kind": "APIVersions", "versions": ["v1"]}
         elif path == "/apis":
             document = discovery.groups(self.registry)
         elif path == "/openapi/v3":
             document = discovery.openapi_index(self.registry)
         elif path.startswith("/openapi/v3/"):
             document = discovery.openapi_document(self.registry, path.removeprefix("/openapi/v3/"))
-        elif path == "/":
-            document = {
-                "paths": ["/api", "/apis", "/healthz", "/livez", "/openapi/v3", "/readyz", "/version"]
-            }
         if document is None:
             return PAGE_NOT_FOUND
         return Response(200, document)
@@ -282,13 +268,6 @@ class ApiBackend:
             for resource, record in self.store.snapshot()
             if resource in kinds
         ]
-
-
-def _warning(text: str) -> str:
-    """Return the value of a Warning header; control characters, which Go refuses, are escaped."""
-    escaped = _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
-    quoted = escaped.replace("\\", r"\\").replace('"', r"\"")
-    return f'299 - "{quoted}"'
 
 
 def _namespace(name: str) -> Object:

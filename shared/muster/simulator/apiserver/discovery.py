@@ -1,13 +1,9 @@
-"""Discovery: /version, /api, /apis, and the parts of OpenAPI v3 that kubectl reads."""
+"""Discovery: /version, /api, /apis, and of OpenAPI v3 what kubectl asks before it sends an object."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from muster.simulator.apiserver import schemas
 from muster.simulator.apiserver.kinds import Kind, Registry
 from muster.simulator.apiserver.objects import Object
-from muster.simulator.apiserver.schemas import PREFIX, Schema
 
 RELEASES = {"1.37": "v1.37.1", "1.36": "v1.36.3"}
 SUBRESOURCE_KINDS = {
@@ -16,36 +12,13 @@ SUBRESOURCE_KINDS = {
     "eviction": ("policy", "v1", "Eviction"),
 }
 SUBRESOURCE_VERBS = {"binding": ("create",), "eviction": ("create",), "finalize": ("update",)}
-
-PARAMETERS = [
-    {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
-    for name in ("dryRun", "fieldManager", "fieldValidation", "force")
-]
+PARAMETERS = [{"name": name, "in": "query"} for name in ("dryRun", "fieldManager", "fieldValidation")]
 
 
 def version(release: str) -> Object:
     """Return the response of /version."""
     major, minor = release.split(".")
-    return {
-        "major": major,
-        "minor": minor,
-        "gitVersion": RELEASES[release],
-        "gitCommit": "",
-        "gitTreeState": "clean",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "none",
-        "compiler": "none",
-        "platform": "embedded",
-    }
-
-
-def core_versions(address: str) -> Object:
-    """Return the response of /api."""
-    return {
-        "kind": "APIVersions",
-        "versions": ["v1"],
-        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
-    }
+    return {"major": major, "minor": minor, "gitVersion": RELEASES[release], "platform": "embedded"}
 
 
 def groups(registry: Registry) -> Object:
@@ -126,23 +99,15 @@ def openapi_index(registry: Registry) -> Object:
 
 
 def openapi_document(registry: Registry, path: str) -> Object | None:
-    """Return the response of /openapi/v3/<path>; None if nothing is served under that path."""
+    """Return a document without schemas: by its parameters kubectl leaves validation to the server."""
     kinds = [kind for kind in registry.all().values() if _document(kind) == path]
     if not kinds:
         return None
-    originals = schemas.documents(registry.release)
-    components: dict[str, Schema] = {}
-    for kind in kinds:
-        if kind.custom:
-            components[_custom_component(kind)] = _custom_schema(kind)
-            _add_component(schemas.META + "ObjectMeta", originals, components)
-        else:
-            _add_component(_component(kind, originals), originals, components)
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": registry.release},
         "paths": {path: item for kind in kinds for path, item in _paths(kind).items()},
-        "components": {"schemas": dict(sorted(components.items()))},
+        "components": {"schemas": {}},
     }
 
 
@@ -154,61 +119,8 @@ def _paths(kind: Kind) -> Object:
     identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
     base = f"/{_document(kind)}" + ("/namespaces/{namespace}" if kind.namespaced else "") + f"/{kind.plural}"
 
-    def operation(action: str) -> Object:
-        return {
-            "parameters": PARAMETERS,
-            "responses": {"200": {"description": "OK"}},
-            "x-kubernetes-action": action,
-            "x-kubernetes-group-version-kind": identity,
-        }
+    def operations(*actions: str) -> Object:
+        common = {"parameters": PARAMETERS, "x-kubernetes-group-version-kind": identity}
+        return {action: {**common, "x-kubernetes-action": action} for action in actions}
 
-    named = {
-        "get": operation("get"),
-        "put": operation("put"),
-        "patch": operation("patch"),
-        "delete": operation("delete"),
-    }
-    return {base: {"get": operation("list"), "post": operation("post")}, base + "/{name}": named}
-
-
-def _component(kind: Kind, originals: dict[str, Schema]) -> str:
-    """Return the name of a built-in kind's schema among the components."""
-    identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
-    return next(
-        name
-        for name, schema in originals.items()
-        if identity in (schema.get("x-kubernetes-group-version-kind") or [])
-    )
-
-
-def _add_component(name: str, originals: dict[str, Schema], components: dict[str, Schema]) -> None:
-    """Add a schema, and every schema that it refers to, to the components."""
-    if name in components:
-        return
-    components[name] = originals[name]
-    for reference in _references(originals[name]):
-        _add_component(reference.removeprefix(PREFIX), originals, components)
-
-
-def _references(node: Any) -> list[str]:
-    if isinstance(node, list):
-        return [reference for item in node for reference in _references(item)]
-    if not isinstance(node, dict):
-        return []
-    inner = [reference for value in node.values() for reference in _references(value)]
-    return [*inner, node["$ref"]] if isinstance(node.get("$ref"), str) else inner
-
-
-def _custom_component(kind: Kind) -> str:
-    return ".".join([*reversed(kind.group.split(".")), kind.version, kind.kind])
-
-
-def _custom_schema(kind: Kind) -> Schema:
-    identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
-    properties: dict[str, Any] = {
-        **(kind.schema.get("properties") or {}),
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
-        "metadata": {"$ref": PREFIX + schemas.META + "ObjectMeta"},
-    }
-    return kind.schema | {"properties": properties, "x-kubernetes-group-version-kind": [identity]}
+    return {base: operations("get", "post"), base + "/{name}": operations("get", "put", "patch", "delete")}

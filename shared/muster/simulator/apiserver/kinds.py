@@ -27,7 +27,6 @@ class Kind:
         schema: the OpenAPI schema with its references resolved.
         definition: the CustomResourceDefinition of a custom resource.
         scale: the JSONPaths of a CRD's scale subresource.
-        columns: `additionalPrinterColumns` of a CRD's version.
     """
 
     group: str
@@ -44,7 +43,6 @@ class Kind:
     schema: Schema = field(default_factory=dict, compare=False, repr=False)
     definition: dict[str, Any] | None = field(default=None, compare=False, repr=False)
     scale: dict[str, str] | None = field(default=None, compare=False, repr=False)
-    columns: tuple[dict[str, Any], ...] = field(default=(), compare=False, repr=False)
 
     @property
     def api_version(self) -> str:
@@ -103,22 +101,6 @@ CORE = (
     _kind("", "v1", "services", "Service", "status", short_names=("svc",), categories=_ALL),
     _kind("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
     _kind("batch", "v1", "jobs", "Job", "status", categories=_ALL),
-    _kind(
-        "authentication.k8s.io",
-        "v1",
-        "selfsubjectreviews",
-        "SelfSubjectReview",
-        namespaced=False,
-        stored=False,
-    ),
-    _kind(
-        "authentication.k8s.io",
-        "v1",
-        "tokenreviews",
-        "TokenReview",
-        namespaced=False,
-        stored=False,
-    ),
     _kind(
         "authorization.k8s.io",
         "v1",

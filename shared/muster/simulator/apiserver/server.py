@@ -56,7 +56,6 @@ class ApiServer:
         """
         self._server = HttpServer(self._address, self._api)
         self._address = self._server.server_address[0], self._server.server_address[1]  # type: ignore[assignment]
-        self._api.address = f"{self._address[0]}:{self._address[1]}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="apiserver", daemon=True
         )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import PODS, Resource
-from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.fields import (
     annotations_of,
     controller_of,
@@ -112,7 +112,7 @@ class KubeletController:
         """Return the pod."""
         yield ReconcileRequest(key_of(item))
 
-    def reconcile(self, key: Key, cache: CacheReader, now: float) -> Result:
+    def reconcile(self, key: Key, cache: Cache, now: float) -> Result:
         """Apply the next stage of a pod once its delay since the stage was first observed is over."""
         pod = cache.get(PODS, *key)
         stage = next_stage(pod, self._options) if pod else None

@@ -9,8 +9,6 @@ from typing import Any
 
 from muster.cluster.interface import Object
 from muster.objects import yaml_files
-from muster.objects.resources import by_kind
-from muster.simulator.controllers.framework.cache import Cache
 
 RECORDED = Path(__file__).parent / "recorded"
 NOW = 1_800_000_000.0
@@ -25,17 +23,6 @@ def recorded(name: str) -> list[Any]:
 def recorded_object(name: str, kind: str, like: str = "") -> Object:
     """The recorded object of a kind whose name contains `like`."""
     return next(item for item in recorded(name) if item["kind"] == kind and like in item["metadata"]["name"])
-
-
-def view(*items: Object) -> Cache:
-    """A cache that holds these objects."""
-    store = Cache()
-    for item in items:
-        resource = by_kind(item["apiVersion"], item["kind"])
-        version = {"resourceVersion": item["metadata"].get("resourceVersion", "1")}
-        uid = {"uid": item["metadata"].get("uid") or f"uid-{next(_numbers)}"}
-        store.put(resource, {**item, "metadata": {**uid, **version, **item["metadata"]}})
-    return store
 
 
 def an_object(api_version: str, kind: str, name: str, spec: Object, **metadata: Any) -> Object:
@@ -56,34 +43,26 @@ def an_object(api_version: str, kind: str, name: str, spec: Object, **metadata: 
     }
 
 
-def owned_by(owner: Object) -> list[Object]:
-    """The ownerReferences of something that this object controls."""
-    metadata = owner["metadata"]
-    names = {"name": metadata["name"], "uid": metadata["uid"]}
-    return [{"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True, **names}]
-
-
-def a_job(**spec: Any) -> Object:
+def a_job() -> Object:
     """An Indexed Job of three pods."""
-    pod = {"containers": [{"name": "main", "image": "example"}]}
-    template = {"metadata": {"labels": {"team": "a"}}, "spec": pod}
+    template = {"metadata": {"labels": {"team": "a"}}, "spec": {"containers": [{"name": "main"}]}}
     size = {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "backoffLimit": 6}
-    return an_object("batch/v1", "Job", "sweep", {**size, "template": template, **spec})
+    return an_object("batch/v1", "Job", "sweep", {**size, "template": template})
 
 
-def a_pod_of(job: Object, index: int, phase: str = "Running", **metadata: Any) -> Object:
+def a_pod_of(job: Object, index: int, phase: str) -> Object:
     """A bound pod of a Job that was not counted yet."""
-    conditions = [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True, "name": job["metadata"]["name"]}
     pod = an_object(
         "v1",
         "Pod",
         f"{job['metadata']['name']}-{index}-{next(_numbers):05}",
-        {"nodeName": "node-1", "containers": [{"name": "main", "image": "example"}]},
+        {"nodeName": "node-1", "containers": [{"name": "main"}]},
         annotations={"batch.kubernetes.io/job-completion-index": str(index)},
         finalizers=["batch.kubernetes.io/job-tracking"],
-        ownerReferences=owned_by(job),
+        ownerReferences=[{**owner, "uid": job["metadata"]["uid"]}],
     )
-    pod["metadata"].update(metadata)
+    conditions = [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]
     return {**pod, "status": {"phase": phase, "conditions": conditions}}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import strategies
-from muster.simulator.apiserver.handlers.reads import list_item
+from muster.simulator.apiserver.handlers.reads import listed
 from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response, json_type
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
@@ -94,13 +94,12 @@ def _grace(body: Object, request: Request) -> int | None:
     grace = body.get("gracePeriodSeconds")
     if "gracePeriodSeconds" not in body and request.query.get("gracePeriodSeconds"):
         grace = request.integer("gracePeriodSeconds")
-    if grace is None or (type(grace) is int and abs(grace) < 2**63):
-        return grace
-    value = f"number {grace}" if json_type(grace) == "number" else json_type(grace)
-    raise bad_request(
-        'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: json: cannot unmarshal '
-        f"{value} into Go struct field DeleteOptions.gracePeriodSeconds of type int64"
-    )
+    if grace is not None and type(grace) is not int:
+        raise bad_request(
+            f"json: cannot unmarshal {json_type(grace)} into Go struct field "
+            "DeleteOptions.gracePeriodSeconds of type int64"
+        )
+    return grace
 
 
 @dataclass(frozen=True)
@@ -143,13 +142,7 @@ class Deleter:
                     self._admit(kind, record, options, request)
                     self.remove(kind, record, options)
                     deleted.append(record)
-        items = b",".join(list_item(kind, record) for record in deleted)
-        head = (
-            f'{{"kind":"{kind.kind}List","apiVersion":"{kind.api_version}","metadata":{{"resourceVersion":"'
-        )
-        return Response(
-            200, head.encode() + str(self.store.version).encode() + b'"},"items":[' + items + b"]}"
-        )
+        return Response(200, listed(kind, deleted, {"resourceVersion": str(self.store.version)}))
 
     def _admit(self, kind: Kind, record: ObjectRecord, options: DeleteOptions, request: Request) -> None:
         _check_preconditions(kind, record.obj, options)

@@ -1,4 +1,4 @@
-"""GET: objects, lists with selectors and pages, tables, and the start of watches."""
+"""GET: objects, lists with selectors and pages, and the start of watches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Callable
 
-from muster.simulator.apiserver.handlers import tables
 from muster.simulator.apiserver.handlers.virtual import scale_of
 from muster.simulator.apiserver.handlers.watch import DEFAULT_SECONDS, Watch
 from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
@@ -26,30 +25,15 @@ from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 NOW = -1
 """The resourceVersion in a continue token that continues with the objects of the time of the request."""
 
-INCONSISTENT = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new "
-    "list without the continue parameter, or use the continue token in this response to retrieve the "
-    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
-    "that were created, modified, or deleted between the time the first chunk was returned and now may show "
-    "up in the list."
-)
-"""From `staging/src/k8s.io/apiserver/pkg/storage/etcd3/errors.go`."""
 
-
-def get(store: Store, target: RequestTarget, request: Request) -> Response:
-    """Return the object of a GET request, its Scale, or a Table with its row.
-
-    Raises:
-        ApiError: 404, no object has that name.
-    """
+def get(store: Store, target: RequestTarget) -> Response:
+    """Return the object of a GET request, or its Scale; ApiError 404 if no object has that name."""
     kind = target.kind
     record = store.get(kind.group_resource, target.key)
     if record is None:
         raise not_found(kind.group, kind.plural, target.name)
     if target.subresource == "scale":
         return Response(200, scale_of(kind, record.obj))
-    if tables.accepts_table(request):
-        return Response(200, tables.table(kind, [record], str(record.version), request))
     return Response(200, encoded(kind.api_version, kind.kind, record))
 
 
@@ -58,23 +42,17 @@ def selector(kind: Kind, target: RequestTarget, request: Request) -> Matcher:
     by_label = labels_matcher(request.query.get("labelSelector", ""))
     by_field = fields_matcher(kind, request.query.get("fieldSelector", ""))
     namespace = target.namespace
-
-    def matches(obj: dict[str, object]) -> bool:
-        return (
-            (not namespace or namespace_of(obj) == namespace)
-            and (by_label is None or by_label(obj))
-            and (by_field is None or by_field(obj))
-        )
-
-    return matches
+    return lambda obj: (
+        (not namespace or namespace_of(obj) == namespace)
+        and (by_label is None or by_label(obj))
+        and (by_field is None or by_field(obj))
+    )
 
 
 def list_objects(store: Store, target: RequestTarget, request: Request) -> Response:
-    """Return the objects of a kind as a list or a Table, in pages if the request has a limit.
+    """Return the objects of a kind as a list, in pages if the request has a limit.
 
-    Raises:
-        ApiError: 400, the continue token is malformed; 410, it is too old, and the error has a new one; 410
-            or 504, the resourceVersion is older than the history, or was not reached yet.
+    Raises ApiError: 400 for a malformed continue token, 410 for one from before a compaction.
     """
     kind = target.kind
     matches = selector(kind, target, request)
@@ -93,23 +71,18 @@ def list_objects(store: Store, target: RequestTarget, request: Request) -> Respo
         metadata["continue"] = _token(namespace_of(last), name_of(last), version)
         if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
             metadata["remainingItemCount"] = len(rest)
-    if tables.accepts_table(request):
-        table = tables.table(kind, records, str(version), request)
-        return Response(200, table | {"metadata": metadata})
-    return Response(200, _joined(kind, records, metadata))
+    return Response(200, listed(kind, records, metadata))
 
 
 def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[list[ObjectRecord], int]:
     """Return the objects to list and the list's resourceVersion: the newest, or the exact one."""
-    asked, version = request.query.get("resourceVersion", ""), request.version
+    asked, version = request.query.get("resourceVersion", ""), request.integer("resourceVersion")
     if version > store.version:
         raise version_too_large(version, store.version)
     if request.query.get("resourceVersionMatch") != "Exact":
         return store.all(kind.group_resource, namespace), store.version
-    if asked in {"", "0"}:
-        why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
-        if not asked:
-            why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+    if not version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
         raise invalid_object("meta.k8s.io", "ListOptions", "", [forbidden("resourceVersionMatch", why)])
     records = store.all_at(kind.group_resource, namespace, version)
     if records is None:
@@ -117,15 +90,15 @@ def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[
     return records, version
 
 
-def _joined(kind: Kind, records: list[ObjectRecord], metadata: dict[str, object]) -> bytes:
+def listed(kind: Kind, records: list[ObjectRecord], metadata: dict[str, object]) -> bytes:
+    """Return the JSON of a list; items of built-in kinds carry no apiVersion and kind."""
     head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
     start = json.dumps(head, separators=(",", ":")).encode()[:-1] + b',"items":['
-    return start + b",".join(list_item(kind, record) for record in records) + b"]}"
-
-
-def list_item(kind: Kind, record: ObjectRecord) -> bytes:
-    """Return the JSON of a list item; items of built-in kinds carry no apiVersion and kind."""
-    return encoded(kind.api_version, kind.kind, record) if kind.custom else b"{" + record.tail
+    if kind.custom:
+        items = [encoded(kind.api_version, kind.kind, record) for record in records]
+    else:
+        items = [b"{" + record.tail for record in records]
+    return start + b",".join(items) + b"]}"
 
 
 def _token(namespace: str, name: str, version: int) -> str:
@@ -148,27 +121,18 @@ def _after(
     if token_version == NOW:
         token_version = version
     elif token_version < store.compacted_at:
-        raise expired(INCONSISTENT, _token(namespace, name, NOW))
+        message = "The provided continue parameter is too old to display a consistent list result."
+        raise expired(message, _token(namespace, name, NOW))
     start = namespace, name
     rest = [record for record in records if (namespace_of(record.obj), name_of(record.obj)) > start]
     return rest, token_version
 
 
 def watch(store: Store, target: RequestTarget, request: Request, stopped: Callable[[], bool]) -> Response:
-    """Return the watch of a kind, or of a single object by its name.
-
-    Raises:
-        ApiError: 400, the resourceVersion or the timeout is no number.
-    """
-    kind = target.kind
-    as_table = tables.accepts_table(request)
-
-    def encode(record: ObjectRecord) -> bytes:
-        if as_table:
-            return json.dumps(tables.table(kind, [record], str(record.version), request)).encode()
-        return encoded(kind.api_version, kind.kind, record)
-
+    """Return the watch of a kind; ApiError 400 if the resourceVersion or the timeout is no number."""
+    version = request.integer("resourceVersion")
     seconds = request.integer("timeoutSeconds") or DEFAULT_SECONDS
-    matches = selector(kind, target, request)
-    stream = Watch(store, kind, request, matches, encode, stopped, request.version, seconds)
-    return Response(200, stream=stream.events)
+    matches = selector(target.kind, target, request)
+    return Response(
+        200, stream=Watch(store, target.kind, request.query, matches, stopped, version, seconds).events
+    )

@@ -1,30 +1,21 @@
-"""Operations without an object of their own: Binding, Scale, reviews of oneself, logs and exec."""
+"""Operations without an object of their own: Binding, Scale, access reviews."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from muster.simulator.apiserver.fields.decoding import Decoder
-from muster.simulator.apiserver.http.requests import ADMINISTRATOR, Request, RequestTarget, Response
+from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, copied, now
-from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
-    ApiError,
-    FieldError,
     bad_request,
     conflict,
-    invalid,
     invalid_object,
     not_found,
     required,
 )
 from muster.simulator.apiserver.store import Store
 
-_EXACTLY_ONE = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-_NOT_BOTH = "cannot be specified in combination with resourceAttributes"
-
-SERVICE_ACCOUNT = "system:serviceaccount:"
 CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 """The response to a Binding and to an Eviction."""
 
@@ -129,68 +120,8 @@ def _path(dotted: str) -> list[str]:
     return [step for step in dotted.split(".") if step]
 
 
-def review(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
-    """Return the response to a SelfSubjectReview, TokenReview or SelfSubjectAccessReview.
-
-    Raises:
-        ApiError: 400, a TokenReview has no token; 422, see `review_access`.
-    """
-    if target.kind.kind == "SelfSubjectAccessReview":
-        return review_access(target, request, meta, release)
+def review_access(target: RequestTarget, request: Request) -> Response:
+    """Return the response to a SelfSubjectAccessReview: without authentication everything is allowed."""
     request.check_options("CreateOptions")
-    spec = target.object_in(request).get("spec") or {}
-    identity = {"apiVersion": target.kind.api_version, "kind": target.kind.kind}
-    if target.kind.kind == "SelfSubjectReview":
-        status: Object = {"userInfo": _user(request.user)}
-        return Response(201, {**identity, "metadata": {"creationTimestamp": now()}, "status": status})
-    if not spec.get("token"):
-        raise bad_request("token is required for TokenReview in authentication")
-    status = {"authenticated": True, "user": _user(str(spec["token"]))}
-    return Response(201, {**identity, "metadata": {}, "spec": spec, "status": status})
-
-
-def _user(name: str) -> Object:
-    """Return the UserInfo of a user by name, with the groups that the real server would find."""
-    groups = ["system:masters"] if name == ADMINISTRATOR else []
-    if name.startswith(SERVICE_ACCOUNT):
-        namespace = name.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-    return {"username": name, "groups": [*groups, "system:authenticated"]}
-
-
-def review_access(target: RequestTarget, request: Request, meta: Schema, release: str) -> Response:
-    """Return the response to a SelfSubjectAccessReview: everything is allowed without authentication.
-
-    Raises:
-        ApiError: 422, neither resourceAttributes nor nonResourceAttributes is set, or both are.
-    """
-    request.check_options("CreateOptions")
-    review = Decoder(target.kind, meta).read(target.object_in(request))
-    spec = review.get("spec") or {}
-    if ("resourceAttributes" in spec) == ("nonResourceAttributes" in spec):
-        raise invalid_object(target.kind.group, "", "", [_attributes_error(spec, release)])
-    identity = {"apiVersion": target.kind.api_version, "kind": target.kind.kind}
-    return Response(201, {**identity, "metadata": {}, "spec": spec, "status": {"allowed": True}})
-
-
-def _attributes_error(spec: Object, release: str) -> FieldError:
-    """Return the error of the attributes, as each release words it (`pkg/apis/authorization/validation`)."""
-    resource = spec.get("resourceAttributes")
-    if release != "1.36":
-        return invalid("spec", resource, _EXACTLY_ONE)
-    if resource is not None:
-        return invalid("spec.nonResourceAttributes", spec["nonResourceAttributes"], _NOT_BOTH)
-    return invalid("spec.resourceAttributes", None, _EXACTLY_ONE)
-
-
-def refuse_containers(store: Store, target: RequestTarget) -> Response:
-    """Refuse logs, exec, attach, port-forward and proxies, which a kubelet would answer.
-
-    Raises:
-        ApiError: 404, there is no such object; 501, nothing runs in it.
-    """
-    kind = target.kind
-    if store.get(kind.group_resource, target.key) is None:
-        raise not_found(kind.group, kind.plural, target.name)
-    message = f"{kind.plural}/{target.subresource}: the embedded API server runs no containers"
-    raise ApiError(501, "NotImplemented", message)
+    review = target.object_in(request) | {"metadata": {}, "status": {"allowed": True}}
+    return Response(201, {"apiVersion": target.kind.api_version, "kind": target.kind.kind} | review)

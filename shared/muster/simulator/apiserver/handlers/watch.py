@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
-from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.selectors import Matcher
 from muster.simulator.apiserver.status import expired
-from muster.simulator.apiserver.store import ObjectChange, ObjectRecord, Store
+from muster.simulator.apiserver.store import ObjectChange, ObjectRecord, Store, encoded
 
 DEFAULT_SECONDS = 1800.0
 BOOKMARK_SECONDS = 60.0
@@ -22,30 +21,15 @@ IDLE_CHECK_SECONDS = 5.0
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-Encode = Callable[[ObjectRecord], bytes]
-"""Returns the JSON of an object in the form the client accepts: the object, or a Table with its row."""
-
 
 @dataclass(frozen=True)
 class Watch:
-    """A watch of a client.
-
-    Attributes:
-        store: the objects.
-        kind: the kind in the version of the URL.
-        request: the request, with its parameters.
-        selects: whether the watch covers an object.
-        encode: the JSON of an object for the client.
-        stopped: whether the server is shutting down.
-        version: the resourceVersion after which the watch starts.
-        seconds: how long it lasts.
-    """
+    """A watch of a client, from a resourceVersion on, for some seconds."""
 
     store: Store
     kind: Kind
-    request: Request
+    query: Mapping[str, str]
     selects: Matcher
-    encode: Encode
     stopped: Callable[[], bool]
     version: int
     seconds: float
@@ -55,22 +39,19 @@ class Watch:
         changes: SimpleQueue[ObjectChange] = SimpleQueue()
         version, initial = self._start()
         with self.store.lock:
-            current = [
-                record
-                for record in self.store.all(self.kind.group_resource)
-                if initial and self.selects(record.obj)
-            ]
+            stored = self.store.all(self.kind.group_resource) if initial else []
             at_version = self.store.version
             subscription = self.store.subscribe(self.kind.group_resource, version, changes.put)
         if subscription is None:
             error = expired(f"too old resource version: {version} ({at_version})")
-            yield self._event("ERROR", json.dumps(error.status()).encode())
+            yield _event("ERROR", json.dumps(error.status()).encode())
             return
         missed, unsubscribe = subscription
         try:
-            for record in current:
-                yield self._event("ADDED", self.encode(record))
-            if self.request.query.get("sendInitialEvents") == "true":
+            for record in stored:
+                if self.selects(record.obj):
+                    yield self._event("ADDED", record)
+            if self.query.get("sendInitialEvents") == "true":
                 yield self._bookmark(at_version, initial=True)
             for change in missed:
                 yield from self._events_of(change)
@@ -80,57 +61,47 @@ class Watch:
 
     def _start(self) -> tuple[int | None, bool]:
         """Return the version to start after, and whether the stream starts with the existing objects."""
-        initial_events = self.request.query.get("sendInitialEvents")
+        initial_events = self.query.get("sendInitialEvents")
         if initial_events == "true" or not self.version:
             return None, initial_events != "false"
         return self.version, False
 
     def _follow(self, changes: SimpleQueue[ObjectChange]) -> Iterator[bytes]:
         end = time.monotonic() + self.seconds
-        bookmarks = self.request.query.get("allowWatchBookmarks") in {"true", "1"}
+        bookmarks = self.query.get("allowWatchBookmarks") in {"true", "1"}
         next_bookmark = time.monotonic() + BOOKMARK_SECONDS
-        while not self.stopped():
-            remaining = end - time.monotonic()
-            if remaining <= 0:
-                break
+        while not self.stopped() and (remaining := end - time.monotonic()) > 0:
             try:
                 yield from self._events_of(changes.get(timeout=min(remaining, IDLE_CHECK_SECONDS)))
             except Empty:
                 yield b""
             if bookmarks and time.monotonic() >= next_bookmark:
                 next_bookmark = time.monotonic() + BOOKMARK_SECONDS
-                yield from self._bookmark_if_idle(changes)
-        if bookmarks and self.seconds >= BOOKMARK_SECONDS:
-            yield from self._bookmark_if_idle(changes)
-
-    def _bookmark_if_idle(self, changes: SimpleQueue[ObjectChange]) -> Iterator[bytes]:
-        """Yield a bookmark, unless changes are pending: a client that resumes from it would miss them."""
-        with self.store.lock:
-            idle, version = changes.empty(), self.store.version
-        if idle:
-            yield self._bookmark(version)
+                with self.store.lock:
+                    idle, version = changes.empty(), self.store.version
+                if idle:  # a client that resumes from a bookmark would miss pending changes
+                    yield self._bookmark(version)
 
     def _events_of(self, change: ObjectChange) -> Iterator[bytes]:
         """Yield the event of a change: ADDED or DELETED if the object starts or stops matching."""
         matched = change.before is not None and self.selects(change.before.obj)
         matches = change.type != "DELETED" and self.selects(change.record.obj)
-        if matched and matches:
-            yield self._event("MODIFIED", self.encode(change.record))
-        elif matches:
-            yield self._event("ADDED", self.encode(change.record))
+        if matches:
+            yield self._event("MODIFIED" if matched else "ADDED", change.record)
         elif matched and change.before is not None:
             metadata = change.before.obj["metadata"] | {"resourceVersion": str(change.version)}
-            yield self._event(
-                "DELETED", self.encode(ObjectRecord(change.before.obj | {"metadata": metadata}))
-            )
+            yield self._event("DELETED", ObjectRecord(change.before.obj | {"metadata": metadata}))
 
     def _bookmark(self, version: int, *, initial: bool = False) -> bytes:
         metadata: Object = {"resourceVersion": str(version)}
         if initial:
             metadata["annotations"] = {INITIAL_EVENTS_END: "true"}
         obj = {"kind": self.kind.kind, "apiVersion": self.kind.api_version, "metadata": metadata}
-        return self._event("BOOKMARK", json.dumps(obj).encode())
+        return _event("BOOKMARK", json.dumps(obj).encode())
 
-    @staticmethod
-    def _event(event_type: str, obj: bytes) -> bytes:
-        return b'{"type":"' + event_type.encode() + b'","object":' + obj + b"}\n"
+    def _event(self, event_type: str, record: ObjectRecord) -> bytes:
+        return _event(event_type, encoded(self.kind.api_version, self.kind.kind, record))
+
+
+def _event(event_type: str, obj: bytes) -> bytes:
+    return b'{"type":"' + event_type.encode() + b'","object":' + obj + b"}\n"

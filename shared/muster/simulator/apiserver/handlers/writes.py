@@ -21,8 +21,8 @@ from muster.simulator.apiserver.http.requests import (
     Request,
     RequestTarget,
     Response,
+    has_readable_type,
     uid_conflict,
-    unreadable_type,
 )
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import (
@@ -127,8 +127,8 @@ class Writer:
                 obj = self._patched_scale(target, request, current)
             else:
                 patched = self._patched(target, request, current | {"apiVersion": target.kind.api_version})
-                if reason := unreadable_type(patched):
-                    raise _invalid_patch(patched, reason)
+                if not has_readable_type(patched):
+                    raise _invalid_patch(patched, "couldn't get version/kind")
                 target.check_type(patched)
                 obj = self._decoded_patch(target, request, patched)
                 _check_name(target, obj)

@@ -20,34 +20,19 @@ VERBS = {
 CREATE_ONLY = frozenset({"binding", "eviction"})
 """Subresources below an object that are written with POST."""
 
-CONTAINER_SUBRESOURCES = {
-    "pods": frozenset({"log", "exec", "attach", "portforward", "proxy"}),
-    "services": frozenset({"proxy"}),
-    "nodes": frozenset({"proxy"}),
-}
-"""Subresources that a kubelet answers; this server answers them with 501."""
-
-NAMESPACE_SUBRESOURCES = frozenset({"status", "finalize"})
-
 
 def route(registry: Registry, request: Request) -> RequestTarget:
-    """Return the target of a request under /api or /apis; sets the request's verb and resource.
+    """Return the target of a request under /api or /apis, and set the request's verb and resource.
 
-    Raises:
-        ApiError: 404, nothing is served at the path; 405, the resource does not support the verb.
+    Raises ApiError: 404 if nothing is served at the path, 405 if the resource does not support the verb.
     """
     segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
     if segments[0] == "api":
-        group, version, rest = "", segments[1] if len(segments) > 1 else "", segments[2:]
-    else:
-        group, version, rest = segments[1], segments[2] if len(segments) > 2 else "", segments[3:]  # noqa: PLR2004 - path parts
-    target = _target(registry, group, version, rest)
+        segments.insert(1, "")
+    target = _target(registry, segments[1], "".join(segments[2:3]), segments[3:])
     if target is None:
         raise no_such_path()
     request.resource = "/".join(filter(None, (target.kind.plural, target.subresource)))
-    if needs_containers(target):
-        request.verb = "create" if request.method == "POST" else "get"
-        return target
     if target.subresource in CREATE_ONLY and request.method == "POST":
         request.verb = "create"
         return target
@@ -63,25 +48,16 @@ def route(registry: Registry, request: Request) -> RequestTarget:
 
 
 def _target(registry: Registry, group: str, version: str, rest: list[str]) -> RequestTarget | None:
-    if not rest:
-        return None
     namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2 and not (not group and rest[2] in NAMESPACE_SUBRESOURCES):  # noqa: PLR2004
+    of_namespace = not group and rest[2:3] in (["status"], ["finalize"])
+    if rest[:1] == ["namespaces"] and len(rest) > 2 and not of_namespace:  # noqa: PLR2004 - its name, then a plural
         namespace, rest = rest[1], rest[2:]
-    kind = registry.find(group, version, rest[0])
-    if kind is None or (namespace and not kind.namespaced):
-        return None
-    if len(rest) > 3 and rest[2] != "proxy":  # noqa: PLR2004 - plural, name, subresource; then the path of a proxy
+    kind = registry.find(group, version, "".join(rest[:1]))
+    if kind is None or (namespace and not kind.namespaced) or len(rest) > 3:  # noqa: PLR2004 - plural, name, subresource
         return None
     name, subresource = (*rest[1:], "", "")[:2]
     if name and (not kind.stored or (kind.namespaced and not namespace)):
         return None
-    target = RequestTarget(kind, namespace, name, subresource)
-    if subresource and subresource not in kind.subresources and not needs_containers(target):
+    if subresource and subresource not in kind.subresources:
         return None
-    return target
-
-
-def needs_containers(target: RequestTarget) -> bool:
-    """Whether only a running container could answer: logs, exec, attach, port-forward and proxies."""
-    return not target.kind.group and target.subresource in CONTAINER_SUBRESOURCES.get(target.kind.plural, ())
+    return RequestTarget(kind, namespace, name, subresource)

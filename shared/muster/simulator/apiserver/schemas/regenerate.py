@@ -52,7 +52,7 @@ KINDS = {
         "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding"
     ),
     ("apiextensions.k8s.io", "v1"): "CustomResourceDefinition",
-    ("authentication.k8s.io", "v1"): "SelfSubjectReview TokenReview",
+    ("authentication.k8s.io", "v1"): "",
     ("authorization.k8s.io", "v1"): "SelfSubjectAccessReview",
     ("autoscaling", "v1"): "Scale",
     ("policy", "v1"): "Eviction",

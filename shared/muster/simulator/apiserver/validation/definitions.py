@@ -109,7 +109,6 @@ def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
                 schema=schema,
                 definition=obj,
                 scale=subresources.get("scale"),
-                columns=tuple(version.get("additionalPrinterColumns") or ()),
             )
         )
     return tuple(kinds)

@@ -8,31 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Protocol
 
 from muster.cluster.interface import Object
 from muster.objects.resources import Resource
 from muster.simulator.controllers.framework.fields import ObjectKey, controller_of, key_of
 
 
-class CacheReader(Protocol):
-    """Read access to the cache; callers must not modify the returned objects."""
-
-    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """Return the object, or None."""
-        ...
-
-    def all(self, resource: Resource) -> list[Object]:
-        """Return all objects of a kind, by namespace and name."""
-        ...
-
-    def controlled(self, resource: Resource, namespace: str, uid: str) -> list[Object]:
-        """Return the objects of a kind and namespace whose controller owner has this uid, by name."""
-        ...
-
-
 class Cache:
-    """A thread-safe `CacheReader` that also takes changes."""
+    """The objects that were read, thread-safe; callers must not modify them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

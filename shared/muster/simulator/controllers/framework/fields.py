@@ -21,11 +21,6 @@ def timestamp(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def seconds(text: str) -> float:
-    """Parse a metav1.Time into seconds since the epoch."""
-    return datetime.fromisoformat(text).timestamp()
-
-
 def labels_of(item: Object) -> dict[str, str]:
     """Return the labels; empty if unset."""
     return item["metadata"].get("labels") or {}

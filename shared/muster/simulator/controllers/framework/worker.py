@@ -14,7 +14,7 @@ from typing import Protocol
 from muster.cluster.errors import ClusterError
 from muster.cluster.interface import Object
 from muster.objects.resources import Resource
-from muster.simulator.controllers.framework.cache import Cache, CacheReader
+from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.execute import Executor
 from muster.simulator.controllers.framework.writes import Result
 
@@ -52,7 +52,7 @@ class Controller(Protocol):
         """Return the keys to reconcile after this object was added, changed or deleted."""
         ...
 
-    def reconcile(self, key: Key, cache: CacheReader, now: float, /) -> Result:
+    def reconcile(self, key: Key, cache: Cache, now: float, /) -> Result:
         """Return the writes that move a key towards its desired state; `now` in seconds since the epoch."""
         ...
 

@@ -3,43 +3,36 @@
 One deliberate difference: the status is written only when no pod has to be created or deleted any more.
 Upstream writes the expected counts in the same sync; here the next sync, caused by the responses, writes the
 actual counts. Pod changes are batched as upstream does, for 50 ms instead of a second.
+
+Not simulated: deadlines, podFailurePolicy, successPolicy, podReplacementPolicy, backoffLimitPerIndex.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, PODS, PRIORITY_CLASSES, Resource
-from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.fields import controller_of, is_deleting, key_of, phase
 from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import (
-    Create,
-    Delete,
-    Patch,
-    Result,
-    Write,
-    soonest,
-    status_patch,
-)
-from muster.simulator.controllers.job.failures import Backoff, has_failed, replaces_only_failed
-from muster.simulator.controllers.job.indexes import first_pending, index_of
+from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result, Write, status_patch
 from muster.simulator.controllers.job.pods import (
+    FINALIZER,
+    has_failed,
     has_finalizer,
+    index_of,
     is_indexed,
     new_pod,
     pods_to_delete,
-    without_finalizer,
 )
-from muster.simulator.controllers.job.state import JobState, deadline_left, finished_type, read_state
-from muster.simulator.controllers.job.status import next_status
+from muster.simulator.controllers.job.status import JobState, finished_type, next_status, read_state
 
 MANAGER = "kube-controller-manager"
 MANAGED_BY = "kubernetes.io/job-controller"
-MAX_PODS_PER_SYNC = 500
-"""Pods created or deleted in one sync (MaxPodCreateDeletePerSync)."""
+LONGEST_BACKOFF = 600.0
+"""Seconds (MaxJobPodFailureBackOff)."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +46,38 @@ class JobOptions:
 
     batch: float = 0.05
     failure_backoff: float = 0.1
+
+
+class Backoff:
+    """The backoff of replacement pods: doubled with each failure since the last success."""
+
+    def __init__(self, first: float) -> None:
+        self._first = first
+        self._failed: dict[str, dict[str, float]] = {}
+        self._succeeded: dict[str, set[str]] = {}
+
+    def observe(self, job_uid: str, pods: list[Object], now: float) -> None:
+        """Record failed and succeeded pods; each counts once, at the time when it is first seen."""
+        counted = self._succeeded.setdefault(job_uid, set())
+        times = self._failed.setdefault(job_uid, {})
+        for pod in pods:
+            if has_failed(pod) and has_finalizer(pod):
+                times.setdefault(pod["metadata"]["uid"], now)
+        succeeded = {pod["metadata"]["uid"] for pod in pods if phase(pod) == "Succeeded"}
+        if succeeded - counted:
+            counted |= succeeded
+            self._failed[job_uid] = {uid: at for uid, at in times.items() if at >= now}
+
+    def forget(self, job_uid: str) -> None:
+        """Drop the records of a Job that finished or was deleted."""
+        self._failed.pop(job_uid, None)
+        self._succeeded.pop(job_uid, None)
+
+    def remaining(self, job_uid: str, now: float) -> float:
+        """Return seconds until the Job may create another pod."""
+        times = self._failed.get(job_uid) or {}
+        wait = min(self._first * 2.0 ** min(len(times) - 1, 20), LONGEST_BACKOFF)
+        return max(0.0, max(times.values()) + wait - now) if times else 0.0
 
 
 class JobController:
@@ -77,7 +102,7 @@ class JobController:
             elif not owner and has_finalizer(item):
                 yield ReconcileRequest(("orphan", *key_of(item)))
 
-    def reconcile(self, key: Key, cache: CacheReader, now: float) -> Result:
+    def reconcile(self, key: Key, cache: Cache, now: float) -> Result:
         """Sync a Job, the pods of a finished or deleted Job, or an orphaned pod."""
         if key[0] == "orphan":
             pod = cache.get(PODS, key[1], key[2])
@@ -90,100 +115,56 @@ class JobController:
             return Result(_remove_finalizers(pods))
         if job["spec"].get("managedBy") not in (None, MANAGED_BY):
             return Result()
-        self._backoff.observe(
-            uid,
-            (pod["metadata"]["uid"] for pod in pods if has_failed(pod, job) and has_finalizer(pod)),
-            (pod["metadata"]["uid"] for pod in pods if phase(pod) == "Succeeded"),
-            now,
-        )
+        self._backoff.observe(uid, pods, now)
         return sync(job, pods, now, self._backoff, _priority(job, cache))
 
 
 def sync(job: Object, pods: list[Object], now: float, backoff: Backoff, priority: int = 0) -> Result:
-    """Return the writes for an unfinished Job and its pods.
-
-    Args:
-        job: the Job as stored.
-        pods: the pods whose controller is this Job.
-        now: seconds since the epoch.
-        backoff: the records of earlier failures.
-        priority: the value of the pods' PriorityClass.
-    """
-    state = read_state(job, pods, now)
-    if state.finish:
-        return _finish(job, state, now)
-    changes: tuple[Write, ...] = ()
-    after = _deadline(job, now)
-    if not is_deleting(job):
-        changes, delay = manage(job, state, now, backoff, priority)
-        after = soonest(after, delay)
-    if changes and (not pods or any(isinstance(change, Delete) for change in changes)):
-        return Result(changes, after)
+    """Return the writes for an unfinished Job and its pods, whose PriorityClass has this value."""
+    state = read_state(job, pods)
+    deletions: tuple[Write, ...] = ()
+    creations: tuple[Write, ...] = ()
+    after: float | None = None
+    if state.finish:  # its active pods keep their finalizers until they are counted
+        deletions = tuple(_delete(pod) for pod in state.active)
+    elif not is_deleting(job):
+        surplus, missing = _manage(job, state)
+        if surplus:
+            return Result(
+                tuple(write for pod in surplus for write in (*_remove_finalizers([pod]), _delete(pod)))
+            )
+        after = (backoff.remaining(job["metadata"]["uid"], now) if missing else 0.0) or None
+        creations = () if after else tuple(_creations(job, state, missing, priority))
+        if creations and not pods:
+            return Result(creations)
     status, released = next_status(job, state, now)
     written = status_patch(JOBS, job, status, MANAGER, locked=True)
-    return Result((*written, *_remove_finalizers(released), *changes), 0.0 if written or released else after)
+    writes = (*deletions, *written, *_remove_finalizers(released), *creations)
+    return Result(writes, 0.0 if written or released else after)
 
 
-def _finish(job: Object, state: JobState, now: float) -> Result:
-    """Delete the active pods of a Job that ends; they keep their finalizers until they are counted."""
-    deletions = tuple(_delete(pod) for pod in state.active)
-    status, released = next_status(job, state, now)
-    written = status_patch(JOBS, job, status, MANAGER, locked=True)
-    return Result((*deletions, *written, *_remove_finalizers(released)), 0.0 if written or released else None)
-
-
-def manage(
-    job: Object, state: JobState, now: float, backoff: Backoff, priority: int
-) -> tuple[tuple[Write, ...], float | None]:
-    """Return the pods to create or delete (manageJob), and the seconds until the next replacement is due."""
+def _manage(job: Object, state: JobState) -> tuple[list[Object], int]:
+    """Return the pods to delete, and the number of pods to create (manageJob)."""
     active = state.active
     if job["spec"].get("suspend"):
-        return _deletions(active), None
-    desired = _desired_active(job, state)
-    surplus = pods_to_delete(job, active, max(0, len(active) - desired))[:MAX_PODS_PER_SYNC]
-    if surplus:
-        return _deletions(surplus), None
-    missing = desired - len(active) - (state.terminating if replaces_only_failed(job) else 0)
-    if missing <= 0:
-        return (), None
-    uid = job["metadata"]["uid"]
-    if job["spec"].get("backoffLimitPerIndex") is None and backoff.remaining(uid, now) > 0:
-        return (), backoff.remaining(uid, now)
-    return _creations(job, state, min(missing, MAX_PODS_PER_SYNC), now, backoff, priority)
-
-
-def _desired_active(job: Object, state: JobState) -> int:
-    parallelism = int(job["spec"].get("parallelism", 1))
+        return active, 0
+    desired = int(job["spec"].get("parallelism", 1))
     completions = job["spec"].get("completions")
-    if completions is None:
-        return len(state.active) if state.succeeded else parallelism
-    return max(0, min(parallelism, int(completions) - state.succeeded))
+    if completions is not None:
+        desired = max(0, min(desired, int(completions) - state.succeeded))
+    elif state.succeeded:
+        desired = len(active)
+    surplus = pods_to_delete(job, active, max(0, len(active) - desired))
+    return surplus, 0 if surplus else max(0, desired - len(active))
 
 
-def _creations(
-    job: Object, state: JobState, count: int, now: float, backoff: Backoff, priority: int
-) -> tuple[tuple[Write, ...], float | None]:
-    if not is_indexed(job):
-        return tuple(_create(job, new_pod(job, None, {}, priority)) for _ in range(count)), None
-    taken = {index for pod in state.active if (index := index_of(pod)) is not None}
-    taken |= state.succeeded_indexes | state.failed_indexes | state.terminating_indexes(job)
-    writes: list[Write] = []
-    delays: list[float] = []
-    for index in first_pending(count, int(job["spec"]["completions"]), taken):
-        annotations: dict[str, str] = {}
-        if job["spec"].get("backoffLimitPerIndex") is not None:
-            replaced = state.delayed.get(index)
-            delay = backoff.remaining_for(job["metadata"]["uid"], replaced, now) if replaced else 0.0
-            if delay > 0:
-                delays.append(delay)
-                continue
-            annotations = state.failure_annotations(job, index)
-        writes.append(_create(job, new_pod(job, index, annotations, priority)))
-    return tuple(writes), soonest(*delays)
-
-
-def _create(job: Object, pod: Object) -> Create:
-    return Create(PODS, pod, MANAGER, failure="FailedCreate", owner=job)
+def _creations(job: Object, state: JobState, count: int, priority: int) -> Iterator[Create]:
+    indexes: Iterable[int | None] = [None] * count
+    if is_indexed(job):
+        taken = {index_of(pod) for pod in state.active} | state.succeeded_indexes
+        indexes = [index for index in range(int(job["spec"]["completions"])) if index not in taken][:count]
+    for index in indexes:
+        yield Create(PODS, new_pod(job, index, priority), MANAGER, failure="FailedCreate", owner=job)
 
 
 def _delete(pod: Object) -> Delete:
@@ -191,18 +172,14 @@ def _delete(pod: Object) -> Delete:
     return Delete(PODS, name, namespace, pod["metadata"]["uid"])
 
 
-def _deletions(pods: Iterable[Object]) -> tuple[Write, ...]:
-    """Delete surplus pods; the finalizer is removed first, so that they do not count as failed."""
-    return tuple(write for pod in pods for write in (*_remove_finalizers([pod]), _delete(pod)))
-
-
 def _remove_finalizers(pods: Iterable[Object]) -> tuple[Write, ...]:
+    """Return the patches that remove only the tracking finalizer from pods."""
     return tuple(
         Patch(
             PODS,
             pod["metadata"]["name"],
             pod["metadata"]["namespace"],
-            without_finalizer(pod),
+            {"metadata": {"uid": pod["metadata"]["uid"], "$deleteFromPrimitiveList/finalizers": [FINALIZER]}},
             PatchType.STRATEGIC,
             MANAGER,
         )
@@ -211,13 +188,7 @@ def _remove_finalizers(pods: Iterable[Object]) -> tuple[Write, ...]:
     )
 
 
-def _deadline(job: Object, now: float) -> float | None:
-    """Return seconds until activeDeadlineSeconds is exceeded, at least 0; None if it does not run."""
-    left = deadline_left(job, now)
-    return None if left is None else max(0.0, left)
-
-
-def _priority(job: Object, cache: CacheReader) -> int:
+def _priority(job: Object, cache: Cache) -> int:
     spec = job["spec"]["template"]["spec"]
     priority_class = cache.get(PRIORITY_CLASSES, "", spec.get("priorityClassName") or "")
     return int(priority_class["value"]) if priority_class else int(spec.get("priority") or 0)

@@ -1,16 +1,17 @@
-"""The pods of a Job: construction, finalizers, and which pods to delete first.
+"""The pods of a Job: construction, completion indexes, finalizers, and which pods to delete first.
 
 The rules are those of kubernetes v1.37.1: pkg/controller/job/job_controller.go (manageJob,
-activePodsForRemoval), pkg/controller/controller_utils.go (ActivePods, GetPodFromTemplate).
+activePodsForRemoval), pkg/controller/job/indexed_job_utils.go, pkg/controller/controller_utils.go.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
 
 from muster.cluster.interface import Object
+from muster.simulator.apiserver.objects import copied
 from muster.simulator.controllers.framework.fields import (
+    annotations_of,
     condition,
     controller_reference,
     is_deleting,
@@ -19,8 +20,8 @@ from muster.simulator.controllers.framework.fields import (
     node_of,
     phase,
 )
-from muster.simulator.controllers.job.indexes import COMPLETION_INDEX, index_of
 
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 FINALIZER = "batch.kubernetes.io/job-tracking"
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_PRIORITY = "jobset.sigs.k8s.io/priority"
@@ -32,9 +33,48 @@ def is_indexed(job: Object) -> bool:
     return bool(job["spec"].get("completionMode") == "Indexed")
 
 
+def index_of(pod: Object) -> int:
+    """Return the completion index of a pod; -1 if unset."""
+    text = annotations_of(pod).get(COMPLETION_INDEX, "")
+    return int(text) if text.isdecimal() else -1
+
+
+def is_valid(job: Object, pod: Object) -> bool:
+    """Whether the pod counts; the pod of an Indexed Job needs an index below completions."""
+    return not is_indexed(job) or 0 <= index_of(pod) < int(job["spec"]["completions"])
+
+
+def parse_indexes(text: str, completions: int) -> set[int]:
+    """Parse a text such as `0,3-5` into the indexes below `completions`."""
+    indexes: set[int] = set()
+    for part in filter(None, (text or "").split(",")):
+        first, _, last = part.partition("-")
+        indexes.update(range(int(first), int(last or first) + 1))
+    return {index for index in indexes if index < completions}
+
+
+def format_indexes(indexes: Iterable[int]) -> str:
+    """Format a set of indexes: runs of three or more as `first-last`, others separately."""
+    runs: list[list[int]] = []
+    for index in sorted(indexes):
+        if runs and runs[-1][1] == index - 1:
+            runs[-1][1] = index
+        else:
+            runs.append([index, index])
+    return ",".join(
+        str(first) if first == last else f"{first}{',' if last == first + 1 else '-'}{last}"
+        for first, last in runs
+    )
+
+
 def is_active(pod: Object) -> bool:
     """Whether the pod is neither finished nor being deleted."""
     return not is_finished_pod(pod) and not is_deleting(pod)
+
+
+def has_failed(pod: Object) -> bool:
+    """Whether the Job controller counts the pod as failed (isPodFailed)."""
+    return phase(pod) == "Failed" or (is_deleting(pod) and phase(pod) != "Succeeded")
 
 
 def is_ready(pod: Object) -> bool:
@@ -47,36 +87,20 @@ def has_finalizer(pod: Object) -> bool:
     return FINALIZER in (pod["metadata"].get("finalizers") or [])
 
 
-def by_index(pods: Iterable[Object]) -> list[Object]:
-    """Return the pods sorted by index; pods without an index first."""
-    return sorted(pods, key=_index_or_minus_one)
-
-
 def pods_to_delete(job: Object, active: list[Object], at_least: int) -> list[Object]:
     """Return the active pods to delete: duplicate and invalid indexes first, then the least advanced."""
     surplus: list[Object] = []
     rest = list(active)
     if is_indexed(job):
-        surplus, rest = _split_duplicates(active, int(job["spec"]["completions"]))
-    missing = max(0, at_least - len(surplus))
-    return surplus + _least_advanced_first(rest)[:missing]
-
-
-def _split_duplicates(active: list[Object], completions: int) -> tuple[list[Object], list[Object]]:
-    """Split into pods with a duplicate or invalid index, and the rest."""
-    groups: dict[int, list[Object]] = {}
-    for pod in by_index(active):
-        groups.setdefault(_index_or_minus_one(pod), []).append(pod)
-    surplus: list[Object] = []
-    rest: list[Object] = []
-    for index, pods in groups.items():
-        if index < 0 or index >= completions:
-            surplus += pods
-            continue
-        *duplicates, kept = _least_advanced_first(pods)
-        surplus += duplicates
-        rest.append(kept)
-    return surplus, rest
+        kept: dict[int, Object] = {}
+        for pod in _least_advanced_first(active):
+            if is_valid(job, pod):
+                surplus += [kept[index_of(pod)]] if index_of(pod) in kept else []
+                kept[index_of(pod)] = pod
+            else:
+                surplus.append(pod)
+        rest = list(kept.values())
+    return surplus + _least_advanced_first(rest)[: max(0, at_least - len(surplus))]
 
 
 def _least_advanced_first(pods: Iterable[Object]) -> list[Object]:
@@ -92,31 +116,19 @@ def _ready_since(pod: Object) -> str:
     return str(ready.get("lastTransitionTime") or "") if ready else ""
 
 
-def _index_or_minus_one(pod: Object) -> int:
-    index = index_of(pod)
-    return -1 if index is None else index
-
-
-def new_pod(job: Object, index: int | None, annotations: dict[str, str], priority: int) -> Object:
+def new_pod(job: Object, index: int | None, priority: int) -> Object:
     """Return the pod to create for an index, or for a NonIndexed Job.
 
-    Args:
-        job: the Job as stored; its template has the job-name and controller-uid labels.
-        index: completion index; None for a NonIndexed Job.
-        annotations: annotations in addition to those of the template.
-        priority: the value of the pod's PriorityClass; JobSet's pod webhook sets it as a label.
+    JobSet's pod webhook sets the priority as a label, and the Job has the job-name and controller-uid labels.
     """
-    template = copy.deepcopy(job["spec"]["template"])
+    template = copied(job["spec"]["template"])
     metadata = template.get("metadata") or {}
-    labels = dict(metadata.get("labels") or {})
-    merged = {**(metadata.get("annotations") or {}), **annotations}
+    labels, annotations = dict(metadata.get("labels") or {}), dict(metadata.get("annotations") or {})
     spec = template["spec"]
-    name = job["metadata"]["name"]
-    generate = f"{name}-"
+    name = generate = job["metadata"]["name"]
     if index is not None:
-        merged[COMPLETION_INDEX] = labels[COMPLETION_INDEX] = str(index)
-        spec["hostname"] = f"{name}-{index}"
-        generate = f"{name}-{index}-"
+        annotations[COMPLETION_INDEX] = labels[COMPLETION_INDEX] = str(index)
+        spec["hostname"] = generate = f"{name}-{index}"
         _add_index_variable(spec)
     if JOBSET_NAME in labels:
         labels[JOBSET_PRIORITY] = str(priority)
@@ -124,10 +136,10 @@ def new_pod(job: Object, index: int | None, annotations: dict[str, str], priorit
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "generateName": generate,
+            "generateName": f"{generate}-",
             "namespace": job["metadata"]["namespace"],
             "labels": labels,
-            "annotations": merged,
+            "annotations": annotations,
             "finalizers": [*(metadata.get("finalizers") or []), FINALIZER],
             "ownerReferences": [controller_reference(job)],
         },
@@ -138,13 +150,6 @@ def new_pod(job: Object, index: int | None, annotations: dict[str, str], priorit
 def _add_index_variable(spec: Object) -> None:
     source = {"fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}}
     for container in [*(spec.get("initContainers") or []), *spec["containers"]]:
-        names = {entry["name"] for entry in container.get("env") or []}
-        if "JOB_COMPLETION_INDEX" not in names:
-            entry = {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}
-            container["env"] = [*(container.get("env") or []), entry]
-
-
-def without_finalizer(pod: Object) -> Object:
-    """Return the strategic merge patch that removes only the tracking finalizer from a pod."""
-    uid = pod["metadata"]["uid"]
-    return {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+        env = container.get("env") or []
+        if all(entry["name"] != "JOB_COMPLETION_INDEX" for entry in env):
+            container["env"] = [*env, {"name": "JOB_COMPLETION_INDEX", "valueFrom": source}]

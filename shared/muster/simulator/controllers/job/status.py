@@ -1,35 +1,116 @@
-"""The status of a Job: counts, conditions, and the pods whose finalizer may be removed.
+"""The state of a Job computed from its pods, and the status that follows (syncJob).
 
-The second half of syncJob (trackJobStatusAndRemoveFinalizers of kubernetes v1.37.1,
-pkg/controller/job/job_controller.go): a finished pod is written into the status before its finalizer is
-removed, so that each pod is counted exactly once.
+As in kubernetes v1.37.1 (trackJobStatusAndRemoveFinalizers), a finished pod is written into the status before
+its finalizer is removed, so that each pod is counted exactly once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from muster.cluster.interface import Object
 from muster.simulator.controllers.framework.fields import (
     condition,
     is_deleting,
+    is_finished_pod,
     is_true,
     phase,
     timestamp,
     with_condition,
 )
-from muster.simulator.controllers.job.failures import apply_failure_policy, has_failed
-from muster.simulator.controllers.job.indexes import format_indexes, index_of
-from muster.simulator.controllers.job.pods import has_finalizer, is_indexed, is_ready
-from muster.simulator.controllers.job.state import INTERIM, JobState, is_valid
+from muster.simulator.controllers.job.pods import (
+    format_indexes,
+    has_failed,
+    has_finalizer,
+    index_of,
+    is_active,
+    is_indexed,
+    is_ready,
+    is_valid,
+    parse_indexes,
+)
+
+INTERIM = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
+"""The final condition of a Job, and the interim condition that precedes it."""
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The final condition of a Job: type `Complete` or `Failed`, reason and message."""
+
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True)
+class JobState:
+    """The state of a Job's pods: succeeded and failed count those of the status and those not counted yet."""
+
+    pods: list[Object]
+    active: list[Object]
+    succeeded: int
+    failed: int
+    succeeded_indexes: set[int]
+    terminating: int
+    finish: Finish | None
+
+
+def finished_type(job: Object) -> str:
+    """`Complete` or `Failed`; empty while the Job is unfinished."""
+    conditions = (job.get("status") or {}).get("conditions")
+    return next((kind for kind in INTERIM if is_true(conditions, kind)), "")
+
+
+def read_state(job: Object, pods: Iterable[Object]) -> JobState:
+    """Compute the state of a Job from its pods, including whether it ends."""
+    ordered = sorted(pods, key=index_of)
+    status = job.get("status") or {}
+    uncounted = status.get("uncountedTerminatedPods") or {}
+    tracked = [pod for pod in ordered if has_finalizer(pod) and is_valid(job, pod)]
+    succeeding = [pod for pod in tracked if phase(pod) == "Succeeded"]
+    failing = [pod for pod in tracked if has_failed(pod)]
+    succeeded_indexes: set[int] = set()
+    succeeded = _total("succeeded", status, uncounted, succeeding)
+    if is_indexed(job):
+        before = parse_indexes(status.get("completedIndexes", ""), int(job["spec"]["completions"]))
+        succeeded_indexes = before | {index_of(pod) for pod in succeeding}
+        succeeded = len(succeeded_indexes)
+    active = [pod for pod in ordered if is_active(pod)]
+    failed = _total("failed", status, uncounted, failing)
+    return JobState(
+        pods=ordered,
+        active=active,
+        succeeded=succeeded,
+        failed=failed,
+        succeeded_indexes=succeeded_indexes,
+        terminating=sum(is_deleting(pod) and not is_finished_pod(pod) for pod in ordered),
+        finish=_finish(job, status, succeeded, failed, active),
+    )
+
+
+def _total(kind: str, status: Object, uncounted: Object, pods: list[Object]) -> int:
+    known = uncounted.get(kind) or []
+    return int(status.get(kind, 0)) + len({*known, *(pod["metadata"]["uid"] for pod in pods)})
+
+
+def _finish(job: Object, status: Object, succeeded: int, failed: int, active: list[Object]) -> Finish | None:
+    for kind, interim in INTERIM.items():
+        entry = condition(status.get("conditions"), interim)
+        if entry and entry["status"] == "True":
+            return Finish(kind, entry["reason"], entry["message"])
+    if failed > int(job["spec"].get("backoffLimit", 6)):
+        return Finish("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    completions = job["spec"].get("completions")
+    enough = succeeded > 0 if completions is None else succeeded >= int(completions)
+    if enough and not active:
+        return Finish("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+    return None
 
 
 def next_status(job: Object, state: JobState, now: float) -> tuple[Object, list[Object]]:
-    """Return the status to write, and the pods whose finalizer is removed after that.
-
-    Args:
-        job: the Job as stored.
-        state: the state of its pods.
-        now: seconds since the epoch.
-    """
+    """Return the status to write, and the pods whose finalizer is removed after that."""
     old: Object = job.get("status") or {}
     uncounted, counters = _settled(old, state)
     released = [pod for pod in state.pods if has_finalizer(pod) and _can_remove_finalizer(job, state, pod)]
@@ -39,9 +120,9 @@ def next_status(job: Object, state: JobState, now: float) -> tuple[Object, list[
     if is_indexed(job):
         status["succeeded"] = len(state.succeeded_indexes)
         status["completedIndexes"] = format_indexes(state.succeeded_indexes)
-        if job["spec"].get("backoffLimitPerIndex") is not None:
-            status["failedIndexes"] = format_indexes(state.failed_indexes)
-    _count_pods(status, state)
+    status["active"] = 0 if state.finish else len(state.active)
+    status["ready"] = 0 if state.finish else sum(is_ready(pod) for pod in state.active)
+    status["terminating"] = state.terminating + (len(state.active) if state.finish else 0)
     _set_conditions(job, status, state, now)
     if not released and not any(uncounted.values()):
         _set_final_condition(old, status, state, now)
@@ -64,12 +145,7 @@ def _settled(old: Object, state: JobState) -> tuple[dict[str, list[str]], dict[s
 
 
 def _can_remove_finalizer(job: Object, state: JobState, pod: Object) -> bool:
-    """Whether the finalizer may be removed (canRemoveFinalizer)."""
-    if is_deleting(job) or state.finish or phase(pod) == "Succeeded":
-        return True
-    index = index_of(pod)
-    waiting = state.delayed.get(index) if index is not None else None
-    return has_failed(pod, job) and (waiting or {}).get("metadata") != pod["metadata"]
+    return bool(is_deleting(job) or state.finish or phase(pod) == "Succeeded" or has_failed(pod))
 
 
 def _add_uncounted(job: Object, state: JobState, pod: Object, uncounted: dict[str, list[str]]) -> None:
@@ -78,22 +154,9 @@ def _add_uncounted(job: Object, state: JobState, pod: Object, uncounted: dict[st
         if not is_indexed(job) and uid not in uncounted["succeeded"]:
             uncounted["succeeded"].append(uid)
         return
-    job_fails = state.finish is not None and state.finish.type == "Failed"
-    counts = has_failed(pod, job) or job_fails
-    if (
-        counts
-        and uid not in uncounted["failed"]
-        and is_valid(job, pod)
-        and apply_failure_policy(job, pod).counts
-    ):
+    fails = has_failed(pod) or (state.finish is not None and state.finish.type == "Failed")
+    if fails and uid not in uncounted["failed"] and is_valid(job, pod):
         uncounted["failed"].append(uid)
-
-
-def _count_pods(status: Object, state: JobState) -> None:
-    """Set `active`, `ready` and `terminating`; if the Job ends, its active pods count as terminating."""
-    status["active"] = 0 if state.finish else len(state.active)
-    status["ready"] = 0 if state.finish else sum(is_ready(pod) for pod in state.active)
-    status["terminating"] = state.terminating + (len(state.active) if state.finish else 0)
 
 
 def _set_conditions(job: Object, status: Object, state: JobState, now: float) -> None:

@@ -1,7 +1,7 @@
 """The simulated JobSet controller (jobset v0.12.0, pkg/controllers/jobset_controller.go).
 
-Not simulated: the headless Service and PersistentVolumeClaims, exclusive placement, TTL, and the alpha
-feature gates InPlaceRestart, RestartJob and ElasticJobSet.
+Not simulated: the headless Service and PersistentVolumeClaims, exclusive placement, TTL, rules of failure
+policies, BlockingRecreate, the coordinator, and alpha feature gates.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, JOBSETS, Resource
-from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.fields import (
     condition,
     controller_of,
@@ -21,8 +21,7 @@ from muster.simulator.controllers.framework.fields import (
 )
 from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
 from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result, Write, status_patch
-from muster.simulator.controllers.job.state import finished_type
-from muster.simulator.controllers.jobset.failure_policy import apply_failure_policy
+from muster.simulator.controllers.job.status import finished_type
 from muster.simulator.controllers.jobset.jobs import (
     REPLICATED_JOB,
     RESTART_ATTEMPT,
@@ -38,6 +37,7 @@ from muster.simulator.controllers.jobset.status import (
     RESUMED,
     SUSPENDED,
     all_ready,
+    apply_failure_policy,
     dependencies_met,
     end_restarting,
     has_started,
@@ -65,7 +65,7 @@ class JobSetController:
         if owner and owner["kind"] == "JobSet":
             yield ReconcileRequest((item["metadata"]["namespace"], owner["name"]))
 
-    def reconcile(self, key: Key, cache: CacheReader, now: float) -> Result:
+    def reconcile(self, key: Key, cache: Cache, now: float) -> Result:
         """Sync a JobSet and the Jobs it controls."""
         jobset = cache.get(JOBSETS, *key)
         if jobset is None or is_deleting(jobset):
@@ -171,9 +171,6 @@ def _creations(jobset: Object, children: _Children, status: Object, now: float) 
 
 
 def _missing(jobset: Object, rjob: Object, children: _Children) -> list[Write]:
-    strategy = (jobset["spec"].get("failurePolicy") or {}).get("restartStrategy")
-    if children.previous and strategy == "BlockingRecreate":
-        return []
     indexes = (
         index for index in range(rjob["replicas"]) if child_name(jobset, rjob, index) not in children.names
     )

@@ -28,10 +28,6 @@ def with_defaults(jobset: Object) -> Object:
         job_spec = rjob["template"].setdefault("spec", {})
         job_spec.setdefault("completionMode", "Indexed")
         job_spec["template"].setdefault("spec", {}).setdefault("restartPolicy", "OnFailure")
-    for position, rule in enumerate((spec.get("failurePolicy") or {}).get("rules") or []):
-        rule["name"] = rule.get("name") or f"failurePolicyRule{position}"
-    for policy in spec.get("volumeClaimPolicies") or []:
-        policy.setdefault("retentionPolicy", {"whenDeleted": "Delete"})
     return jobset
 
 
@@ -56,7 +52,6 @@ def child_job(jobset: Object, rjob: Object, index: int) -> Object:
     if jobset["spec"]["network"]["enableDNSHostnames"]:
         pod["spec"]["subdomain"] = _subdomain(jobset)
     spec["suspend"] = bool(jobset["spec"].get("suspend"))
-    _mount_claims(jobset, pod["spec"])
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -91,11 +86,6 @@ def jobset_keys(jobset: Object, rjob: Object, index: int) -> dict[str, str]:
         "group-replicas": sum(other["replicas"] for other in group),
         "job-group-index": _before(group, rjob) + index,
     }
-    coordinator = jobset["spec"].get("coordinator")
-    if coordinator:
-        name = f"{metadata['name']}-{coordinator['replicatedJob']}"
-        indexes = f"{coordinator.get('jobIndex', 0)}-{coordinator.get('podIndex', 0)}"
-        values["coordinator"] = f"{name}-{indexes}.{_subdomain(jobset)}"
     return {PREFIX + key: str(value) for key, value in values.items()}
 
 
@@ -135,16 +125,3 @@ def _before(rjobs: list[Object], rjob: Object) -> int:
 
 def _subdomain(jobset: Object) -> str:
     return str(jobset["spec"]["network"].get("subdomain") or jobset["metadata"]["name"])
-
-
-def _mount_claims(jobset: Object, pod: Object) -> None:
-    """Add a volume for each claim template that a container mounts (volume_claim_policy.go, addVolumes)."""
-    containers = [*(pod.get("containers") or []), *(pod.get("initContainers") or [])]
-    mounted = {mount["name"] for container in containers for mount in container.get("volumeMounts") or []}
-    for policy in jobset["spec"].get("volumeClaimPolicies") or []:
-        for claim in policy.get("templates") or []:
-            name = claim["metadata"]["name"]
-            if name in mounted:
-                source = {"claimName": f"{name}-{jobset['metadata']['name']}"}
-                volume = {"name": name, "persistentVolumeClaim": source}
-                pod["volumes"] = [*(pod.get("volumes") or []), volume]

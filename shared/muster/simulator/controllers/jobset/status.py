@@ -26,6 +26,7 @@ IN_ORDER_COMPLETED = _condition(
     "InOrderStartupPolicyCompleted",
     "in order startup policy has completed",
 )
+MAX_RESTARTS = "jobset failed due to reaching max number of restarts"
 _EXCLUSIVE = {"StartupPolicyInProgress", "StartupPolicyCompleted"}
 _COUNTS = ("active", "failed", "ready", "succeeded", "suspended")
 
@@ -107,3 +108,35 @@ def set_condition(status: Object, new: Object, now: float) -> None:
 def end_restarting(status: Object, reason: str, message: str, now: float) -> None:
     """Set the condition Restarting to False, if it exists."""
     set_condition(status, _condition("Restarting", "False", reason, message), now)
+
+
+def apply_failure_policy(jobset: Object, failed: list[Object], status: Object, now: float) -> None:
+    """Update `status` for failed Jobs: another restart, or Failed (failure_policy.go)."""
+    policy = jobset["spec"].get("failurePolicy")
+    first = min(failed, key=lambda job: str(_failure(job)["lastTransitionTime"]))
+    restarts = int(status.get("restartsCountTowardsMax", 0))
+    if policy is None:
+        _fail(status, "FailedJobs", "jobset failed due to one or more job failures", first, now)
+    elif restarts >= int(policy.get("maxRestarts", 0)):
+        _fail(
+            status, "ReachedMaxRestarts", "jobset failed due to reaching max number of restarts", first, now
+        )
+    else:
+        status["restarts"] += 1
+        status["restartsCountTowardsMax"] = restarts + 1
+        message = _with_job("applying RestartJobSet failure policy action", first)
+        set_condition(status, _condition("Restarting", "True", "DefaultFailurePolicy", message), now)
+
+
+def _fail(status: Object, reason: str, message: str, job: Object, now: float) -> None:
+    set_condition(status, _condition("Failed", "True", reason, _with_job(message, job)), now)
+    end_restarting(status, "JobSetFailed", "jobset failed", now)
+    status["terminalState"] = "Failed"
+
+
+def _with_job(message: str, job: Object) -> str:
+    return f"{message} (first failed job: {job['metadata']['name']})"
+
+
+def _failure(job: Object) -> Object:
+    return condition(job["status"]["conditions"], "Failed") or {"lastTransitionTime": ""}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
-from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.execute import SCHEDULER
 from muster.simulator.controllers.framework.fields import condition, is_deleting, key_of, node_of, timestamp
 from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
@@ -54,7 +54,7 @@ class SchedulerController:
         """Return the single key: any change can free resources or complete a group."""
         yield ReconcileRequest(("cluster",), BATCH_SECONDS)
 
-    def reconcile(self, _key: Key, cache: CacheReader, now: float) -> Result:
+    def reconcile(self, _key: Key, cache: Cache, now: float) -> Result:
         """Schedule all pending pods."""
         pods = cache.all(PODS)
         nodes = Nodes(cache.all(NODES), pods)

@@ -1,7 +1,7 @@
 """The simulated Trainer (kubeflow/trainer v2.3.0, pkg/controller/trainjob_controller.go, pkg/runtime/core).
 
 The JobSet is built in `jobset`. Not simulated: the validating webhooks, the MPI plugin's Secret and hostfile,
-the Flux plugin's ConfigMap and Secret, and the PodGroups of other schedulers.
+the Flux plugin's ConfigMap and Secret, deadlines, and the PodGroups of other schedulers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.yaml_files import SafeDumper, load
-from muster.simulator.controllers.framework.cache import CacheReader
+from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.fields import (
     condition,
     controller_of,
@@ -28,14 +28,12 @@ from muster.simulator.controllers.framework.fields import (
     is_deleting,
     is_true,
     key_of,
-    seconds,
     with_condition,
     without_condition,
 )
 from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
 from muster.simulator.controllers.framework.writes import (
     Apply,
-    Delete,
     RecordEvent,
     Result,
     Write,
@@ -70,7 +68,7 @@ class TrainerController:
         if resource in (JOBSETS, CONFIGMAPS) and owner and owner["kind"] == "TrainJob":
             yield ReconcileRequest((item["metadata"]["namespace"], owner["name"]))
 
-    def reconcile(self, key: Key, cache: CacheReader, now: float) -> Result:
+    def reconcile(self, key: Key, cache: Cache, now: float) -> Result:
         """Sync a TrainJob."""
         namespace, name = key
         trainjob = cache.get(TRAINJOBS, namespace, name)
@@ -95,38 +93,19 @@ class TrainerController:
 def _result(
     trainjob: Object, jobset: Object | None, objects: tuple[Write, ...], failure: str, now: float
 ) -> Result:
-    """Return the objects to write, the Event of a failure, the deadline and the status."""
+    """Return the objects to write, the Event of a failure and the status."""
     status = next_status(trainjob, jobset, now)
-    remaining = _deadline_left(trainjob, status, now)
     writes: tuple[Write, ...] = objects
     if failure:
         writes += (RecordEvent(trainjob, "Warning", "TrainJobResourcesCreationFailed", failure, MANAGER),)
-    if remaining is not None and remaining <= 0:
-        failed = {
-            "type": "Failed",
-            "status": "True",
-            "reason": "DeadlineExceeded",
-            "message": "TrainJob exceeded its active deadline",
-        }
-        status["conditions"] = with_condition(status.get("conditions"), failed, now)
-        if jobset:
-            namespace, name = key_of(jobset)
-            writes += (Delete(JOBSETS, name, namespace, jobset["metadata"]["uid"]),)
-        remaining = None
     # Without resourceVersion, as upstream: a condition that someone else sets concurrently can be lost.
     writes += status_patch(TRAINJOBS, trainjob, status, MANAGER, locked=False)
-    return Result(writes, RETRY if failure else remaining)
+    return Result(writes, RETRY if failure else None)
 
 
 def is_finished(trainjob: Object) -> bool:
-    """Whether the TrainJob is Complete, or Failed with reason DeadlineExceeded.
-
-    A Failed condition with another reason is computed again in each sync.
-    """
-    conditions = (trainjob.get("status") or {}).get("conditions")
-    failed = condition(conditions, "Failed")
-    expired = failed is not None and failed["reason"] == "DeadlineExceeded" and failed["status"] == "True"
-    return is_true(conditions, "Complete") or expired
+    """Whether the TrainJob is Complete; a Failed condition is computed again in each sync."""
+    return is_true((trainjob.get("status") or {}).get("conditions"), "Complete")
 
 
 def build_objects(
@@ -208,30 +187,14 @@ def _suspended(status: str, reason: str, word: str) -> Object:
     return {"type": "Suspended", "status": status, "reason": reason, "message": f"TrainJob is {word}"}
 
 
-def _deadline_left(trainjob: Object, status: Object, now: float) -> float | None:
-    """Return seconds until activeDeadlineSeconds is exceeded, counted from creation or the last resume.
-
-    None if unset, finished or suspended.
-    """
-    limit = trainjob["spec"].get("activeDeadlineSeconds")
-    finished = any(is_true(status.get("conditions"), kind) for kind in FINAL_CONDITIONS.values())
-    if not limit or finished or trainjob["spec"].get("suspend"):
-        return None
-    since = trainjob["metadata"]["creationTimestamp"]
-    resumed = condition(status.get("conditions"), "Suspended")
-    if resumed and resumed["status"] == "False":
-        since = resumed["lastTransitionTime"]
-    return seconds(since) + float(limit) - now
-
-
-def _runtime(trainjob: Object, cache: CacheReader) -> Object | None:
+def _runtime(trainjob: Object, cache: Cache) -> Object | None:
     reference = trainjob["spec"]["runtimeRef"]
     resource = RUNTIMES[reference.get("kind", "ClusterTrainingRuntime")]
     namespace = trainjob["metadata"]["namespace"] if resource.namespaced else ""
     return cache.get(resource, namespace, reference["name"])
 
 
-def _snapshot(trainjob: Object, cache: CacheReader) -> Object | None:
+def _snapshot(trainjob: Object, cache: Cache) -> Object | None:
     namespace, name = key_of(trainjob)
     return cache.get(CONFIGMAPS, namespace, name + SNAPSHOT_SUFFIX)
 

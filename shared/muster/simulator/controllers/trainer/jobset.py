@@ -1,23 +1,24 @@
 """The JobSet built from a TrainJob and its runtime (kubeflow/trainer v2.3.0, pkg/runtime).
 
-The order is upstream's: runtimePatches, then pod counts and environment of the mlPolicy plugin, then the
-TrainJob's `spec.initializer` and `spec.trainer`.
+The order is upstream's: runtimePatches, then pod counts of the mlPolicy plugin, then the TrainJob's
+`spec.trainer`. Environment variables and ports of the frameworks are left out.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from muster.cluster.interface import Object
 from muster.simulator.apiserver.objects import copied
 from muster.simulator.controllers.framework.fields import controller_reference
 from muster.simulator.controllers.jobset.jobs import with_defaults
-from muster.simulator.controllers.trainer.environment import inject, upsert
-from muster.simulator.controllers.trainer.patches import merged
 
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 TRAINER = "trainer"
 NODE = "node"
-INITIALIZERS = {"dataset-initializer": "dataset", "model-initializer": "model"}
-"""The ancestor steps of initializers, and the field of `spec.initializer` that each reads."""
+INITIALIZERS = ("dataset-initializer", "model-initializer")
+MERGED_BY_NAME = {"replicatedJobs", "containers", "initContainers", "env", "volumes", "schedulingGates"}
+"""The lists of a runtimePatch that are merged by name; others replace those of the runtime."""
 
 
 class UnknownNumNodes(Exception):
@@ -42,10 +43,9 @@ def build_jobset(trainjob: Object, runtime_spec: Object) -> Object:
         job_spec = rjob["template"].setdefault("spec", {})
         job_spec["parallelism"] = job_spec["completions"] = counts[rjob["name"]]
         _set_resources(trainjob, rjob, policy)
-    inject(trainjob, spec["replicatedJobs"], policy, counts)
-    for rjob in spec["replicatedJobs"]:
-        _set_initializer(trainjob, rjob)
-        _set_trainer(trainjob, rjob, policy)
+        if ancestor_of(rjob) in (TRAINER, *INITIALIZERS):
+            rjob["replicas"] = 1
+        _set_trainer(trainjob, rjob)
     spec["suspend"] = bool(trainjob["spec"].get("suspend"))
     metadata = {
         "name": trainjob["metadata"]["name"],
@@ -130,29 +130,25 @@ def _set_resources(trainjob: Object, rjob: Object, policy: Object | None) -> Non
             resources[kind] = {**(resources.get(kind) or {}), **overrides[kind]}
 
 
-def _set_initializer(trainjob: Object, rjob: Object) -> None:
-    step = ancestor_of(rjob)
-    if step not in INITIALIZERS:
-        return
-    rjob["replicas"] = 1
-    initializer = (trainjob["spec"].get("initializer") or {}).get(INITIALIZERS[step])
-    target = container(rjob, step)
-    if not initializer or not target:
-        return
-    if initializer.get("storageUri"):
-        upsert(target, [{"name": "STORAGE_URI", "value": initializer["storageUri"]}])
-    upsert(target, initializer.get("env") or [])
-    if initializer.get("secretRef"):
-        reference = {"secretRef": {"name": initializer["secretRef"]["name"]}}
-        target["envFrom"] = [*(target.get("envFrom") or []), reference]
-
-
-def _set_trainer(trainjob: Object, rjob: Object, policy: Object | None) -> None:
+def _set_trainer(trainjob: Object, rjob: Object) -> None:
     trainer = trainjob["spec"].get("trainer") or {}
     node = container(rjob, NODE)
-    if ancestor_of(rjob) == TRAINER:
-        rjob["replicas"] = 1
-        if node:
-            node.update({name: trainer[name] for name in ("image", "command", "args") if trainer.get(name)})
-    if node and trainer and _runs_trainer(rjob, policy):
-        upsert(node, trainer.get("env") or [])
+    if node and ancestor_of(rjob) == TRAINER:
+        node.update({name: trainer[name] for name in ("image", "command", "args") if trainer.get(name)})
+
+
+def merged(source: Any, patch: Any, field: str = "") -> Any:
+    """Return the source with a runtimePatch merged in, whose null removes a field; neither is modified."""
+    if isinstance(source, dict) and isinstance(patch, dict):
+        result = dict(source)
+        for name, value in patch.items():
+            if value is None:
+                result.pop(name, None)
+            else:
+                result[name] = merged(result.get(name), value, name)
+        return result
+    if isinstance(source, list) and isinstance(patch, list) and field in MERGED_BY_NAME:
+        overlays = {entry["name"]: entry for entry in patch}
+        kept = [merged(entry, overlays.pop(entry["name"], {})) for entry in source]
+        return [*kept, *overlays.values()]
+    return patch

@@ -1,0 +1,216 @@
+"""The simulated controllers write what the real ones were recorded to write; stories show the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.cluster.interface import Object
+from muster.objects import yaml_files
+from muster.objects.resources import by_kind
+from muster.simulator.controllers import node
+from muster.simulator.controllers.framework.cache import Cache
+from muster.simulator.controllers.framework.writes import Bind, Create, Delete, Patch, Result
+from muster.simulator.controllers.job import controller as job_controller
+from muster.simulator.controllers.job.pods import new_pod
+from muster.simulator.controllers.jobset import controller as jobset_controller
+from muster.simulator.controllers.jobset.jobs import child_job, with_defaults
+from muster.simulator.controllers.scheduler.controller import SchedulerController
+from muster.simulator.controllers.trainer.controller import next_status
+from muster.simulator.controllers.trainer.jobset import build_jobset
+from tests.unit.simulator.controllers.support import (
+    NOW,
+    a_job,
+    a_pod_of,
+    an_object,
+    changed,
+    merge,
+    recorded,
+    recorded_object,
+)
+
+STATUSES = {entry["kind"]: entry["statuses"] for entry in recorded("torch-statuses")}
+
+
+def _timeless(status: Object) -> Object:
+    same = {name: "" if name in ("startTime", "completionTime") else value for name, value in status.items()}
+    if "conditions" in same:
+        times = {"lastTransitionTime": "", "lastProbeTime": ""}
+        same["conditions"] = [condition | times for condition in status["conditions"]]
+    return same
+
+
+def _status(old: Object, result: Result) -> Object:
+    status: Object = old.get("status") or {}
+    for write in result.writes:
+        if isinstance(write, Patch) and write.subresource:
+            status = merge(status, write.body["status"])
+    return status
+
+
+def test_pod_of_a_job() -> None:
+    """Name, labels, annotations, owner, finalizer, hostname and variables of a pod."""
+    job, expected = recorded_object("torch", "Job"), recorded_object("torch", "Pod")
+    pod = new_pod(job, 0, priority=0)
+    for field in ("generateName", "labels", "annotations", "finalizers", "ownerReferences", "namespace"):
+        assert pod["metadata"][field] == expected["metadata"][field]
+    for field in ("hostname", "subdomain", "restartPolicy"):
+        assert pod["spec"][field] == expected["spec"][field]
+    assert pod["spec"]["containers"][0]["env"] == expected["spec"]["containers"][0]["env"]
+
+
+def test_statuses_of_a_job() -> None:
+    """Pending, ready, succeeded: the statuses come one after the other until Complete."""
+    job = a_job()
+    seen: list[Object] = []
+    for phase in ("Pending", "Running", "Succeeded"):
+        pods = [a_pod_of(job, index, phase) for index in range(3)]
+        job = {
+            **job,
+            "status": _status(job, job_controller.sync(job, pods, NOW, job_controller.Backoff(0.0))),
+        }
+        seen.append(job["status"])
+    counted = [merge(pod, {"metadata": {"finalizers": None}}) for pod in pods]
+    seen.append(_status(job, job_controller.sync(job, counted, NOW, job_controller.Backoff(0.0))))
+    assert [_timeless(status) for status in seen] == [_timeless(one) for one in STATUSES["Job"] if one]
+
+
+@pytest.mark.parametrize(
+    ("moment", "makes", "leaves"),
+    [("scaled from 4 to 6", ["4", "5"], []), ("scaled from 6 to 2", [], ["2", "3", "4", "5"])],
+)
+def test_scaled_job(moment: str, makes: list[str], leaves: list[str]) -> None:
+    """Of a Job scaled with its completions the new indexes get pods, and those beyond go."""
+    story = next(entry for entry in recorded("job-scaled") if entry["moment"] == moment)
+    writes = job_controller.sync(story["job"], story["pods"], NOW, job_controller.Backoff(0.0)).writes
+    created = [write.body["metadata"]["labels"] for write in writes if isinstance(write, Create)]
+    assert [labels["batch.kubernetes.io/job-completion-index"] for labels in created] == makes
+    assert sorted(write.name.split("-")[1] for write in writes if isinstance(write, Delete)) == leaves
+
+
+@pytest.mark.parametrize(
+    ("story", "name"), [("torch", "llama-node-0"), ("torchtune", "qwen-node-0")], ids=("torch", "torchtune")
+)
+def test_job_of_a_jobset(story: str, name: str) -> None:
+    """Names, owner, labels and annotations of Job and pod template."""
+    jobset = with_defaults(recorded_object(story, "JobSet"))
+    expected = recorded_object(story, "Job", name)
+    jobs = [child_job(jobset, rjob, 0) for rjob in jobset["spec"]["replicatedJobs"]]
+    made = next(job for job in jobs if job["metadata"]["name"] == name)
+    for field in ("labels", "annotations", "ownerReferences"):
+        assert made["metadata"][field] == expected["metadata"][field]
+    template, wanted = made["spec"]["template"], expected["spec"]["template"]
+    added = ("batch.kubernetes.io/", "controller-uid", "job-name", "muster.dev/")
+    labels = {key: value for key, value in wanted["metadata"]["labels"].items() if not key.startswith(added)}
+    assert template["metadata"] == {**wanted["metadata"], "labels": labels}
+    assert template["spec"]["subdomain"] == wanted["spec"]["subdomain"]
+
+
+def test_statuses_of_a_jobset() -> None:
+    """The counts after each recorded status of the Job are among the recorded ones, in their order."""
+    jobset = recorded_object("torch", "JobSet")
+    jobset.pop("status", None)
+    seen: list[Object] = []
+    for status in STATUSES["Job"]:
+        result = jobset_controller.sync(jobset, [changed(recorded_object("torch", "Job"), **status)], NOW)
+        if any(isinstance(write, Patch) and write.subresource for write in result.writes):
+            jobset["status"] = _status(jobset, result)
+            seen.append(_timeless(jobset["status"]))
+    expected = [_timeless(status) for status in STATUSES["JobSet"] if status]
+    assert [status for status in expected if status in seen] == seen
+    assert seen[-1] == expected[-1]
+
+
+@pytest.mark.parametrize("story", ["torch", "torchtune"])
+def test_jobset_of_a_trainjob(story: str) -> None:
+    """From TrainJob and runtime comes the JobSet, but for the variables and ports of a framework."""
+    runtime = recorded_object(story, "ClusterTrainingRuntime")
+    built = build_jobset(recorded_object(story, "TrainJob"), runtime["spec"])
+    expected = recorded_object(story, "JobSet")
+    assert built["metadata"]["ownerReferences"] == expected["metadata"]["ownerReferences"]
+    assert _compared(built["spec"]) == _compared(expected["spec"])
+
+
+def _compared(spec: Object) -> Object:
+    compared: Object = yaml_files.load(yaml.safe_dump(spec))
+    compared.pop("volumeClaimPolicies", None)
+    for rjob in compared["replicatedJobs"]:
+        template = rjob["template"]["spec"]["template"]
+        template.setdefault("metadata", {})
+        for container in template["spec"]["containers"]:
+            for field in ("env", "envFrom", "ports"):
+                container.pop(field, None)
+            resources = container.setdefault("resources", {})
+            if resources.get("limits"):
+                resources["limits"] = {name: str(value) for name, value in resources["limits"].items()}
+    return compared
+
+
+def test_status_of_a_trainjob() -> None:
+    """From each recorded JobSet status comes the TrainJob status that was recorded next."""
+    trainjob = an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", {})
+    seen = []
+    for status in STATUSES["JobSet"]:
+        jobset = changed(recorded_object("torch", "JobSet"), **status)
+        trainjob["status"] = next_status(trainjob, jobset, NOW)
+        seen.append(trainjob["status"])
+    wanted = [status.get("jobsStatus") for status in STATUSES["TrainJob"]]
+    assert [status.get("jobsStatus") for status in seen] == wanted
+    assert _timeless(seen[-1])["conditions"] == _timeless(STATUSES["TrainJob"][-1])["conditions"]
+    assert not any("conditions" in status for status in seen[:-1])
+
+
+def test_gang_that_does_not_fit() -> None:
+    """Four pods on three nodes: nothing is bound, group and pods say what the real scheduler said."""
+    group, *pods = recorded("does-not-fit")
+    fresh = [changed(pod, conditions=[]) for pod in pods]
+    writes = _scheduled(*_nodes(3), {**group, "status": {}}, *fresh)
+    assert not any(isinstance(write, Bind) for write in writes)
+    said = {
+        (write.resource.kind, write.name): condition["message"]
+        for write in writes
+        if isinstance(write, Patch)
+        for condition in write.body["status"]["conditions"]
+    }
+    assert said == {
+        (item["kind"], item["metadata"]["name"]): item["status"]["conditions"][0]["message"]
+        for item in (group, *pods)
+    }
+    assert _scheduled(*_nodes(3), group, *pods) == ()
+
+
+def test_composite_that_needs_one_child_places_the_one_that_fits() -> None:
+    """Of two groups that each need the only node, one is bound whole."""
+    parent = an_object(
+        "scheduling.k8s.io/v1alpha3",
+        "CompositePodGroup",
+        "tree",
+        {"schedulingPolicy": {"gang": {"minGroupCount": 1}}},
+    )
+    items = [parent, *_nodes(1)]
+    for name in ("left", "right"):
+        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "parentCompositePodGroupName": "tree"}
+        items.append(an_object("scheduling.k8s.io/v1beta1", "PodGroup", name, spec))
+        items += [_member(name, number) for number in range(2)]
+    bound = [write.pod["metadata"]["name"] for write in _scheduled(*items) if isinstance(write, Bind)]
+    assert bound == ["left-0", "left-1"]
+
+
+def _member(group: str, number: int) -> Object:
+    container = {"name": "main", "resources": {"requests": {"cpu": "3"}}}
+    spec = {"containers": [container], "schedulingGroup": {"podGroupName": group}}
+    return {**an_object("v1", "Pod", f"{group}-{number}", spec), "status": {"phase": "Pending"}}
+
+
+def _nodes(count: int) -> list[Object]:
+    return [node(f"node-{index}", gpu=4) for index in range(1, count + 1)]
+
+
+def _scheduled(*items: Object) -> tuple[Any, ...]:
+    cache = Cache()
+    for item in items:
+        metadata = {"uid": item["metadata"]["name"], "resourceVersion": "1", **item["metadata"]}
+        cache.put(by_kind(item["apiVersion"], item["kind"]), {**item, "metadata": metadata})
+    return SchedulerController().reconcile(("cluster",), cache, NOW).writes
