@@ -1,7 +1,7 @@
 """The recorded answers of the real servers to the contract cases: `answers/<release>/<subject>.json`.
 
-The files contain complete answers, each in a line. Two answers are equal if status, reason, details, the reason and field of
-each cause and the objects are equal; messages are not compared, except for the words in READ_WORDS.
+The files contain complete answers, each in a line. Two answers are equal if status, reason, details, the
+reason and field of each cause and the objects are equal; messages are not compared, except for READ_WORDS.
 """
 
 from __future__ import annotations
