@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.suites import ROOT
+
+from tests.docs.commands import ROOT
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _NAMES = r"((?:`\w+`(?:,|\s+and)\s+)*`\w+`)"
