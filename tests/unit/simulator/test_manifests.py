@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from muster.objects import memory
-from muster.simulator import manifests
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.manifests import ManifestError, load
 from tests.contract.bodies import widget, widget_definition
@@ -129,63 +126,3 @@ def test_paths_without_manifests_are_refused(server: ApiServer, tmp_path: Path) 
     (tmp_path / "binary.yaml").unlink()
     with pytest.raises(ManifestError, match="no file"):
         load(server, [tmp_path])
-
-
-def test_files_that_never_end_are_refused(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a device no more is read than a file may have."""
-    monkeypatch.setattr(manifests, "MOST_BYTES", 2**20)
-    with pytest.raises(ManifestError, match="/dev/zero: has more than 1 MiB"):
-        load(server, [Path("/dev/zero")])
-
-
-def test_all_files_share_one_limit_of_memory(
-    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The objects of all are kept until they are sorted."""
-    monkeypatch.setattr(memory, "MOST_MEMORY", 1_000_000)
-    for name in "abcd":
-        (tmp_path / f"{name}.yaml").write_text(CONFIG_MAP.replace("NAME", name) + f"x: {'a' * 400_000}\n")
-    with pytest.raises(ManifestError, match=r"c\.yaml: the data .* more than 1000000 bytes of memory"):
-        load(server, [tmp_path])
-
-
-@pytest.mark.thorough
-def test_a_manifest_takes_no_nodes(
-    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PyYAML's nodes take 800 bytes for each of a file's values."""
-    monkeypatch.setattr(manifests, "MOST_BYTES", 2**20)  # so large is the buffer
-    (tmp_path / "a.yaml").write_text(f"x: [{'[],' * 20_000}]\n")
-    tracemalloc.start()
-    with pytest.raises(ManifestError, match=r"a\.yaml:1: "):
-        load(server, [tmp_path])
-    assert tracemalloc.get_traced_memory()[1] < 20_000_000
-    tracemalloc.stop()
-
-
-def test_links_out_of_a_folder_are_refused(server: ApiServer, tmp_path: Path) -> None:
-    """A link to /proc/kmsg would wait for ever."""
-    (tmp_path / "a.yaml").write_text(CONFIG_MAP.replace("NAME", "a"))
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    (folder / "a.yaml").symlink_to("../a.yaml")
-    with pytest.raises(ManifestError, match=r"a\.yaml: is a link to a file outside of"):
-        load(server, [folder])
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "field", ['x: "' + "x" * 3_200_000 + '"', f"x: [{'1,' * 100_001}]"], ids=["bytes", "values"]
-)
-def test_large_objects_are_not_loaded(server: ApiServer, tmp_path: Path, field: str) -> None:
-    """The API server reads none of 3 MiB, and errors of a list of 900,000 wrong values took gigabytes."""
-    (tmp_path / "a.yaml").write_text(CONFIG_MAP.replace("NAME", "a") + f"{field}\n")
-    with pytest.raises(ManifestError, match=r"a\.yaml:1: ConfigMap: has more than 3145728 bytes"):
-        load(server, [tmp_path])
-
-
-def test_the_size_of_an_object_is_that_of_its_utf_8(server: ApiServer, tmp_path: Path) -> None:
-    """As escapes 300,000 emoji would have 3.6 MB; an API server stores them in 1.2 MB."""
-    data = "data: {x: '" + "\N{ROCKET}" * 300_000 + "'}\n"
-    (tmp_path / "a.yaml").write_text(CONFIG_MAP.replace("NAME", "a") + data)
-    assert load(server, [tmp_path]) == 1
