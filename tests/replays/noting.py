@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects, PatchType
-from muster.cluster.paging import Page
+from muster.cluster.interface import Cluster, Object, Objects, PatchType
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action, Verb
 
@@ -21,8 +20,6 @@ class NotingCluster:
     Attributes:
         writes: the writes in order, including those that the API server refused.
     """
-
-    single_reads = SINGLE_READS
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -38,19 +35,6 @@ class NotingCluster:
     ) -> Objects:
         """Forward the call."""
         return self._cluster.list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
-
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",
-        token: str = "",
-    ) -> Page:
-        """Forward the call."""
-        return self._cluster.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
 
     def write(self, action: Action, manager: str) -> Object:
         """Record and forward the write."""

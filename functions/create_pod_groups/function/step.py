@@ -46,9 +46,10 @@ STEP = Step(
     observe=observe,
     plan=plan_pod_groups,
     execute=create,
-    responsible_for=sweep.owners,
+    swept=sweep.owners,
     lists=sweep.groups_and_owners(),
     permissions=permissions.READ_OWNERS
+    | permissions.SWEEP
     | permissions.READ_COMPOSITES
     | may("create", POD_GROUPS, EVENTS)
     | may("create", COMPOSITE_POD_GROUPS),

@@ -21,6 +21,7 @@ from muster.policy.plans.create_workload import (
     needs_members,
     plan_workload,
 )
+from muster.policy.plans.orphans import OrphanInputs
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
 
@@ -31,8 +32,10 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     return skipped or without_groups(event)
 
 
-def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs:
+def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs | OrphanInputs:
     """Return the owner and its groups; with pods and PodGroups if fallback PodGroups may be needed."""
+    if isinstance(subject, sweep.PossibleOrphan) and (orphan := sweep.read_orphan(cluster, subject)):
+        return orphan
     live, resolved = read_owner(cluster, subject, to_create=True)
     inputs = WorkloadInputs(live, resolved)
     if not needs_members(inputs):
@@ -53,11 +56,13 @@ STEP = Step(
     observe=observe,
     plan=plan_workload,
     execute=create,
-    responsible_for=sweep.owners_and_orphans,
+    swept=sweep.owners_and_orphans,
     lists=(sweep.WAITING_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS
+    | permissions.SWEEP
     | permissions.REPORT_TO_OWNERS
-    | may("list", COMPOSITE_POD_GROUPS, PODS, PRIORITY_CLASSES)
+    | permissions.READ_COMPOSITES
+    | may("list", PODS, PRIORITY_CLASSES)
     | may("create delete", WORKLOADS, POD_GROUPS)
     | may("delete", COMPOSITE_POD_GROUPS),
 )

@@ -8,7 +8,6 @@ from functools import partial
 from muster.cluster import execute, permissions
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.cluster.observe.list_cache import Listing
 from muster.cluster.observe.members import failed_create, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
@@ -62,13 +61,14 @@ STEP = Step(
     observe=observe,
     plan=plan_conditions,
     execute=execute.in_order,
-    responsible_for=sweep.owners,
+    swept=sweep.owners,
     lists=(
         sweep.ALL_PODS,
         *sweep.groups_and_owners(),
-        Listing(EVENTS, None, fields="reason=FailedCreate", optional=True),
+        sweep.Listing(EVENTS, fields="reason=FailedCreate"),
     ),
     permissions=permissions.READ_OWNERS
+    | permissions.SWEEP
     | permissions.READ_COMPOSITES
     | permissions.REPORT_TO_OWNERS
     | may("list", PODS, EVENTS, PRIORITY_CLASSES),

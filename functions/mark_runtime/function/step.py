@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute
+from muster.cluster import execute, permissions
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.cluster.observe.list_cache import Listing
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step
@@ -57,9 +56,7 @@ STEP = Step(
     observe=observe,
     plan=plan_runtime,
     execute=mark,
-    responsible_for=lambda cluster: sweep.objects_of(cluster, *RUNTIMES),
-    lists=tuple(
-        Listing(resource, None, needless=lambda body: bool(never_marked(body))) for resource in RUNTIMES
-    ),
-    permissions=may("get list update", *RUNTIMES) | may("list create", EVENTS),
+    swept=lambda cluster, namespace: sweep.objects_of(cluster, namespace, *RUNTIMES),
+    lists=tuple(map(sweep.Listing, RUNTIMES)),
+    permissions=permissions.SWEEP | may("get list update", *RUNTIMES) | may("list create", EVENTS),
 )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from muster.cluster import execute, permissions, read
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.cluster.observe.list_cache import Listing
 from muster.cluster.observe.members import pods_of_group, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
@@ -114,8 +113,10 @@ STEP = Step(
     observe=observe,
     plan=plan_pods,
     execute=execute.in_parallel,
-    responsible_for=sweep.gated_pods,
-    lists=(sweep.WAITING_PODS, Listing(POD_GROUPS, PodGroup)),
-    lists_tell_all=False,  # only the pods that wait are listed
-    permissions=permissions.READ_OWNER | permissions.READ_COMPOSITES | may("get list patch", PODS),
+    swept=sweep.gated_pods,
+    lists=(sweep.ALL_PODS, sweep.Listing(POD_GROUPS)),
+    permissions=permissions.READ_OWNER
+    | permissions.SWEEP
+    | permissions.READ_COMPOSITES
+    | may("get list patch", PODS),
 )

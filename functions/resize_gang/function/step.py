@@ -37,9 +37,10 @@ STEP = Step(
     observe=observe,
     plan=plan_resize,
     execute=execute.in_order,
-    responsible_for=sweep.owners,
+    swept=sweep.owners,
     lists=(sweep.ALL_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS
+    | permissions.SWEEP
     | permissions.READ_COMPOSITES
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)

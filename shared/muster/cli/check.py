@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from itertools import count
 from pathlib import Path
 
 import click
@@ -63,7 +62,7 @@ def command(
         cluster.require_namespace(namespace)
         findings = _findings(cluster.client, installed, namespace, uninstall=uninstall)
         checked = findings if overlay == CLUSTER else _of_ones_own(findings, overlay)
-        for finding in _shown(checked, cluster.client):
+        for finding in _shown(checked):
             found.append(finding)
             if output == "text":
                 echo_line(f"{finding.level:<4}  {finding.about}: {finding.message}")
@@ -73,11 +72,9 @@ def command(
         raise SystemExit(1)
 
 
-def _shown(findings: Iterator[Finding], client: Client) -> Iterator[Finding]:
-    """Yield findings; show on a terminal that the next one takes long, and each page that is read for it."""
+def _shown(findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield findings; show on a terminal that the next one takes long."""
     with step_shown("checking") as show:
-        page = count(1)
-        client.before_page = lambda kind: show(f"{kind}: page {next(page)}")
         show("the cluster")
         for finding in findings:
             show("")

@@ -17,7 +17,7 @@ from muster.cli.arguments import BadInput
 from muster.cli.output import CommandError, echo_line, repeated
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
 from muster.cluster.http.client import Client
-from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, expanded, listed, read_kubeconfig
+from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
 from muster.objects.resources import NAMESPACES
 
 _PATIENCE_SECONDS = 2.0
@@ -53,13 +53,13 @@ class KubeconfigOptions:
             BadInput: there is no such file or context, or it cannot be used.
         """
         if self.kubeconfig is not None:
-            paths = [expanded(self.kubeconfig)]
+            paths = str(self.kubeconfig)
         else:
-            paths = listed(os.environ.get("KUBECONFIG", "")) or [expanded(Path("~/.kube/config"))]
+            paths = os.environ.get("KUBECONFIG") or "~/.kube/config"
         try:
             return read_kubeconfig(paths, self.context)
         except BadKubeconfigError as error:
-            hint = "" if self.kubeconfig or any(map(Path.exists, paths)) else _HINT
+            hint = "" if self.kubeconfig else _HINT
             raise BadInput(f"{error}{hint}") from None
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from muster.cluster.paging import Page
 from muster.objects.patches import PatchType
 from muster.objects.resources import Resource, SchedulingApi
 from muster.policy.model import Action
 
 __all__ = [
-    "CACHED",
+    "FROM_CACHE",
     "POLICY_NAMESPACE",
-    "SINGLE_READS",
     "Cluster",
     "Object",
     "Objects",
-    "Page",
     "PatchType",
     "RawCluster",
 ]
@@ -26,11 +23,8 @@ Object = dict[str, Any]
 
 Objects = list[Object]
 
-CACHED = "0"
+FROM_CACHE = "0"
 """`as_of` of a list: what the API server has in its cache, usually milliseconds old."""
-
-SINGLE_READS = 8
-"""Fewer GETs than these cost less than a list of a namespace."""
 
 POLICY_NAMESPACE = "muster-system"
 """Muster's own namespace as the overlays call it, which has the administrator's ConfigMap `muster-policy`."""
@@ -52,35 +46,16 @@ class RawCluster(Protocol):
         """Return the objects of a kind in one namespace or in all; `labels` and `fields` are selectors.
 
         A list of the newest state waits up to 100 ms until the API server's cache is as new as etcd
-        (KEP-2340); one with `as_of` does not. In a function, lists leave out the containers and volumes of
-        pods and pod templates, managedFields, and what a text of an Event has beyond 2,048 characters;
-        `get` has all.
+        (KEP-2340); one with `as_of` does not.
 
         Args:
             resource: the kind.
             namespace: the namespace; "" for all.
             labels: a label selector.
             fields: a field selector.
-            as_of: the resourceVersion of an object just read, for the state of that moment; CACHED for what
-                the API server has in its cache; "" for the newest state. A hint: where that state is not to
-                be had, or in a sweep, the list is of the newest.
-        """
-        ...
-
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",
-        token: str = "",
-    ) -> Page:
-        """Return one page of such a list, from the continue token on; the empty token begins a list.
-
-        Raises:
-            Expired: the token is too old; the error has one that continues from there, at a later moment.
+            as_of: the resourceVersion of an object just read, for the state of that moment; FROM_CACHE for
+                what the API server has in its cache; "" for the newest state. A hint: where that state is not
+                to be had, the list is of the newest.
         """
         ...
 
@@ -103,14 +78,8 @@ class Cluster(RawCluster, Protocol):
     """A cluster read and written in one shape, whichever version of scheduling.k8s.io it serves.
 
     Attributes:
-        single_reads: up to that many objects are read one by one; more are picked out of one list.
         policy_namespace: the namespace of the administrator's ConfigMap `muster-policy`.
     """
-
-    @property
-    def single_reads(self) -> int:
-        """See above."""
-        ...
 
     @property
     def policy_namespace(self) -> str:

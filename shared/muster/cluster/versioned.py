@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from muster.cluster import errors
-from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Objects, RawCluster
-from muster.cluster.paging import Page
+from muster.cluster.interface import POLICY_NAMESPACE, Object, Objects, RawCluster
 from muster.objects import versions
 from muster.objects.resources import POD_GROUPS, WORKLOADS, Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
@@ -23,8 +22,6 @@ class Versioned:
     and at every need while PodGroups are not served: an API that is switched on later is used without a
     restart.
     """
-
-    single_reads = SINGLE_READS
 
     def __init__(self, cluster: RawCluster, policy_namespace: str = POLICY_NAMESPACE) -> None:
         self._cluster = cluster
@@ -59,25 +56,6 @@ class Versioned:
             lambda served: self._cluster.list(served, namespace, labels=labels, fields=fields, as_of=as_of),
         )
         return [versions.from_served(body) for body in bodies]
-
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",
-        token: str = "",
-    ) -> Page:
-        """Return one page of such a list."""
-        page = self._with_served_version(
-            resource,
-            lambda served: self._cluster.page(
-                served, namespace, labels=labels, fields=fields, as_of=as_of, token=token
-            ),
-        )
-        return replace(page, objects=[versions.from_served(body) for body in page.objects])
 
     def write(self, action: Action, manager: str) -> Object:
         """Carry out one action; kinds that differ between versions are patched, never replaced."""

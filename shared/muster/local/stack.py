@@ -17,7 +17,6 @@ from muster.kustomize import CLUSTER, Manifest, load_beside_muster, of_kind, ste
 from muster.local.embedded import ServerWithControllers
 from muster.local.functions import AsProcesses, InThreads
 from muster.replay.activity import Activity
-from muster.replay.files import private
 from muster.runtime.config import Settings
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import (
@@ -185,7 +184,7 @@ class Stack:
             self.client = self._options.kubeconfig.client("muster-run")
             self._url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
-            return Settings(kubeconfig=str(self._written(self._options.kubeconfig)))
+            return Settings(kubeconfig=self._options.kubeconfig.paths)
         policies = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
         starting = KubeletOptions.run_delay + _STARTING_PAUSES * self._options.pause_seconds
         cluster = ServerWithControllers(
@@ -200,13 +199,6 @@ class Stack:
         self.client = Client.for_server(self._url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self._url, sweep_jitter_seconds=0)
-
-    def _written(self, kubeconfig: Kubeconfig) -> Path:
-        """Write the context alone into a file, from which the functions connect, also as processes."""
-        path = Path(self._stops.enter_context(TemporaryDirectory(prefix="muster-"))) / "kubeconfig"
-        with open(path, "w", encoding="utf-8", opener=private) as file:
-            file.write(kubeconfig.text)
-        return path
 
     def _paced(self, url: str) -> Target | str:
         """Return the URL of a function as a subscriber, which gets each event after the pause."""

@@ -11,10 +11,11 @@ import yaml
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
+from muster.cluster.observe import sweep
 from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
-from muster.objects.meta import KubernetesObject, ref_of
+from muster.objects.meta import KubernetesObject, ObjectRef, ref_of
 from muster.objects.pods import Namespace, Pod
 from muster.objects.scheduling import PodGroup, Workload
 from muster.policy.model import Action, Decision, NoOp
@@ -25,7 +26,7 @@ from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
 from muster.runtime.http.responses import first_fault
-from muster.runtime.step import Step, Subject
+from muster.runtime.step import Step
 from muster.simulator.typed import first_type_fault
 
 Document = dict[str, Any]
@@ -89,18 +90,18 @@ def _plans(
         raise _bad_field(_invalid_object(stored), error) from None
 
 
-def subjects(step: Step, event: Event, cluster: Cluster) -> list[Subject | NoOp]:
+def subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | NoOp]:
     """Return what a step looks at for an event: one object, those of a sweep, or the reason to do nothing."""
     match event:
         case Sweep():
-            return list(step.responsible_for(cluster))
+            return [subject for name in sweep.namespaces(cluster) for subject in step.swept(cluster, name)]
         case _:
             return [step.subject_of(event)]
 
 
-def decide(step: Step, subject: Subject | NoOp, cluster: Cluster, now: datetime) -> Decision:
+def decide(step: Step, subject: ObjectRef | NoOp, cluster: Cluster, now: datetime) -> Decision:
     """Return the decision of a step about a subject."""
-    return subject if isinstance(subject, NoOp) else step.plan(step.inputs(cluster, subject), now)
+    return subject if isinstance(subject, NoOp) else step.plan(step.observe(cluster, subject), now)
 
 
 def _bad_field(location: str, error: ValidationError) -> BadFileError:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from muster.cluster.errors import AnswerTooLarge
 from muster.cluster.interface import Object
-from muster.cluster.paging import without_containers
 from muster.objects.meta import LONGEST_NAME
 from muster.objects.pods import Pod
 from muster.policy.group_labels import GATE
@@ -70,7 +69,7 @@ def outlines(bodies: Iterable[Object], *, gated: bool = False, before: int = 0) 
         AnswerTooLarge: there are more than MOST_PODS.
     """
     number = before
-    for pod in map(Pod.read, map(without_containers, bodies)):
+    for pod in map(Pod.read, bodies):
         if pod.finished or pod.being_deleted or (gated and GATE not in pod.gates):
             continue
         number += 1

@@ -14,7 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from muster.cluster.read import each
 from muster.cluster.versioned import Versioned
 from muster.kustomize import CLUSTER, step_files
 from muster.objects.resources import is_known
@@ -358,7 +357,7 @@ class ReplayStack:
         """Return all objects that the sources watch, by UID; those without a change are the kept ones."""
         watched: dict[str, Object] = {}
         for resource, selector in watched_kinds(self.overlay):
-            for body in each(self._client, resource, labels=selector):
+            for body in self._client.list(resource, labels=selector):
                 uid = body["metadata"]["uid"]
                 kept = self._watched.get(uid, body)
                 watched[uid] = kept if _version(kept) == _version(body) else body

@@ -113,7 +113,7 @@ def connect(
     from muster.cluster.kubeconfig import BadKubeconfigError, client_of  # noqa: PLC0415
     from muster.cluster.versioned import Versioned  # noqa: PLC0415
 
-    options = {"user_agent": user_agent, "namespace": settings.namespace}
+    options = {"user_agent": user_agent}
     if settings.api_server:
         client = Client.for_server(settings.api_server, **options)
     elif settings.kubeconfig:

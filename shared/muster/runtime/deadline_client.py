@@ -9,8 +9,7 @@ from typing import TypeVar
 
 from muster.cluster.errors import ClusterError, Unavailable
 from muster.cluster.http import deadline
-from muster.cluster.interface import SINGLE_READS, Cluster, Object, Objects
-from muster.cluster.paging import Page, all_pages
+from muster.cluster.interface import FROM_CACHE, Cluster, Object, Objects
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
 from muster.runtime.telemetry.tracing import Spans, no_spans
@@ -39,11 +38,9 @@ class DeadlineClient:
 
     Attributes:
         calls: the number of forwarded calls.
-        newest: whether lists are of the newest state whatever their `as_of`, as in a sweep: the objects that
-            it reads may have changed last when Muster was not running.
+        newest: whether lists as of an object's version are of the newest state, as in a sweep: the objects
+            that it reads may have changed last when Muster was not running.
     """
-
-    single_reads = SINGLE_READS
 
     def __init__(
         self,
@@ -79,31 +76,12 @@ class DeadlineClient:
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """See `Cluster`; each page is a call."""
-
-        def page_at(token: str) -> Page:
-            return self.page(resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token)
-
-        return all_pages(page_at).objects
-
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",
-        token: str = "",
-    ) -> Page:
         """See `Cluster`."""
-        at = "" if self.newest else as_of
+        at = "" if self.newest and as_of != FROM_CACHE else as_of
         return self._forward(
             "list",
             resource.plural,
-            lambda: self._cluster.page(
-                resource, namespace, labels=labels, fields=fields, as_of=at, token=token
-            ),
+            lambda: self._cluster.list(resource, namespace, labels=labels, fields=fields, as_of=at),
         )
 
     def write(self, action: Action, manager: str) -> Object:

@@ -25,7 +25,7 @@ from muster.runtime.http import responses
 from muster.runtime.http.responses import HttpAnswer
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.runs import Runs
-from muster.runtime.step import Step, Subject
+from muster.runtime.step import Step
 from muster.runtime.sweep import Sweeps, jitter
 from muster.runtime.telemetry import logs, tracing
 from muster.runtime.telemetry.metrics import Metrics
@@ -41,39 +41,37 @@ _CONFLICTS = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
 
 
 def run_step(
-    step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans = no_spans
+    step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock, spans: Spans = no_spans
 ) -> Outcome:
     """Observe an object, plan, and execute the plan, each in a span of its own; never raises.
 
-    All three are repeated a few times after a conflict with another writer, unless the caller has observed
-    already. Every error becomes an outcome.
+    All three are repeated a few times after a conflict with another writer. Every error becomes an outcome.
     """
-    for _ in range(_TRIES if isinstance(subject, ObjectRef) else 1):
+    for _ in range(_TRIES):
         outcome = _run_once(step, cluster, subject, clock, spans)
         if outcome.reason not in _CONFLICTS:
             break
     return outcome
 
 
-def _run_once(step: Step, cluster: Cluster, subject: Subject, clock: Clock, spans: Spans) -> Outcome:
-    ref = subject if isinstance(subject, ObjectRef) else subject.subject
+def _run_once(step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock, spans: Spans) -> Outcome:
     try:
         with spans("observe"):
-            inputs = step.inputs(cluster, subject)
+            inputs = step.observe(cluster, subject)
         with spans("plan"):
             decision = step.plan(inputs, clock())
         if isinstance(decision, NoOp):
             kind = OutcomeKind.REQUEUE if decision.requeue else OutcomeKind.NOTHING
-            return Outcome(kind, decision.reason, decision.message, ref, gangs=decision.gangs)
+            return Outcome(kind, decision.reason, decision.message, subject, gangs=decision.gangs)
         with spans("execute"):
             plan = step.execute(cluster, decision, step.manager)
     except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
-        return replace(responses.of_error(error), subject=ref)
+        return replace(responses.of_error(error), subject=subject)
     return Outcome(
         OutcomeKind.REQUEUE if plan.requeue else OutcomeKind.DONE,
         plan.reason,
         plan.message,
-        ref,
+        subject,
         status=503 if plan.reason == Reason.WRITE_LIMIT else None,
         actions=len(plan.actions),
         reply=plan.reply,
@@ -140,8 +138,8 @@ class Handler:
         self._runs = Runs()
         self._sweeps = Sweeps(
             step,
-            settings.sweep_limit,
             clock,
+            namespace=settings.namespace,
             run=self._run,
             on_outcome=self.metrics.swept,
             on_finished=lambda gangs: self.metrics.swept_all(clock(), gangs),
@@ -191,7 +189,7 @@ class Handler:
         )
         return replace(outcome, actions=0, reply=None) if is_shared else outcome
 
-    def _run(self, cluster: DeadlineClient, subject: Subject) -> Outcome:
+    def _run(self, cluster: DeadlineClient, subject: ObjectRef) -> Outcome:
         outcome = run_step(self.step, cluster, subject, self._clock, self._spans)
         for milestone in outcome.milestones:
             self.metrics.milestone_reached(milestone)

@@ -5,28 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from muster.cluster.interface import Cluster
-from muster.cluster.observe.list_cache import Listing
+from muster.cluster.observe.sweep import Listing
 from muster.cluster.permissions import Permissions
 from muster.events.model import OtherEvent, ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Decision, NoOp, Plan
 from muster.policy.reasons import Reason
-
-
-class SweptInputs(Protocol):
-    """The inputs of a plan about one object, which a sweep has read already."""
-
-    @property
-    def subject(self) -> ObjectRef:
-        """The object."""
-        ...
-
-
-Subject = ObjectRef | SweptInputs
-"""An object that a step is run on, or the inputs about it that were read already."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +29,11 @@ class Step:
         plan: decides from these inputs and the time. Pure.
         execute: carries out a plan as the step's field manager; returns the plan with the actions that
             succeeded.
-        responsible_for: returns the objects that a sweep runs the step on, or the inputs about them.
+        swept: returns the objects of a namespace that a sweep looks at; for the namespace "" those that are
+            in none.
         permissions: the permissions of its service account; checked when the function starts.
-        lists: the lists that a sweep reads, in this order, before it calls `responsible_for`.
-        lists_tell_all: whether the lists contain everything that `observe` reads. Then a sweep plans from
-            them, and runs the step only on objects that need a write; otherwise it runs the step on each.
+        lists: the kinds that a sweep lists in each namespace, in this order. It plans from them, and runs the
+            step only on objects that need a write; other kinds that the step observes are read one by one.
     """
 
     name: str
@@ -54,10 +41,9 @@ class Step:
     observe: Callable[[Cluster, ObjectRef], Any]
     plan: Callable[[Any, datetime], Decision]
     execute: Callable[[Cluster, Plan, str], Plan]
-    responsible_for: Callable[[Cluster], Iterable[Subject]]
+    swept: Callable[[Cluster, str], Iterable[ObjectRef]]
     permissions: Permissions = frozenset()
     lists: tuple[Listing, ...] = ()
-    lists_tell_all: bool = True
     other_events: Callable[[OtherEvent], ObjectRef | NoOp] | None = None
 
     def subject_of(self, event: ResourceEvent | OtherEvent) -> ObjectRef | NoOp:
@@ -77,7 +63,3 @@ class Step:
     def manager(self) -> str:
         """The step's field manager: `muster-create-workload`."""
         return f"muster-{self.name.replace('_', '-')}"
-
-    def inputs(self, cluster: Cluster, subject: Subject) -> Any:
-        """Return the inputs of the plan for a subject."""
-        return self.observe(cluster, subject) if isinstance(subject, ObjectRef) else subject

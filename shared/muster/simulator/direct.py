@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
-from muster.cluster.errors import AnswerTooLarge
 from muster.cluster.http.client import Client
 from muster.simulator.apiserver import ApiServer
 
@@ -27,21 +26,11 @@ class Direct(Client):
         return client
 
     def receive(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        content_type: str,
-        *,
-        most_bytes: int | None = None,
+        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
     ) -> tuple[int, bytes, Mapping[str, str]]:
         """Send a request; bodies are serialized to JSON, so that client and server share no objects."""
         headers = {"user-agent": self.user_agent, "content-type": content_type}
         text = "" if body is None else json.dumps(body, separators=(",", ":"), ensure_ascii=False)
         content = text.encode(errors="replace")
         parameters = {name: value for name, value in query.items() if value}
-        status, response, response_headers = self._server.answer(method, path, parameters, headers, content)
-        if most_bytes is not None and len(response) > most_bytes:
-            raise AnswerTooLarge(f"{method} {path}: more than {most_bytes} bytes")
-        return status, response, response_headers
+        return self._server.answer(method, path, parameters, headers, content)

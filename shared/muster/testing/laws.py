@@ -47,7 +47,7 @@ def arguments_unchanged(step: Step, case: Case) -> None:
     event = parse(case.event.headers, case.event.body)
     for subject in subjects(step, event, Snapshot(objects)):
         if not isinstance(subject, NoOp):
-            inputs = step.inputs(Snapshot(objects), subject)
+            inputs = step.observe(Snapshot(objects), subject)
             before = repr(inputs)
             step.plan(inputs, case.now)
             assert repr(inputs) == before, "planning changed its inputs"

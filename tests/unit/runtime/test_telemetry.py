@@ -158,7 +158,9 @@ def test_a_sweep_counts_all_gangs() -> None:
         return NoOp(Reason.UP_TO_DATE, gangs=reports[OWNERS.index(subject)])
 
     step = a_step(
-        plan=plan, observe=lambda _cluster, subject: subject, responsible_for=lambda _cluster: OWNERS
+        plan=plan,
+        observe=lambda _cluster, subject: subject,
+        swept=lambda _cluster, namespace: OWNERS if namespace else [],
     )
     handler = a_handler(step)
     assert read(handler, "muster_gangs_placed") == {}

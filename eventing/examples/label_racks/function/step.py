@@ -88,6 +88,6 @@ STEP = Step(
     observe=observe,
     plan=plan,
     execute=in_order,
-    responsible_for=lambda cluster: objects_of(cluster, POD_GROUPS),
+    swept=lambda cluster, namespace: objects_of(cluster, namespace, POD_GROUPS),
     permissions=may("get list patch", POD_GROUPS) | may("list", PODS) | may("get", NODES),
 )

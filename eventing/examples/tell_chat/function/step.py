@@ -86,6 +86,6 @@ STEP = Step(
     observe=observe,
     plan=plan,
     execute=tell,
-    responsible_for=lambda cluster: objects_of(cluster, POD_GROUPS),
+    swept=lambda cluster, namespace: objects_of(cluster, namespace, POD_GROUPS),
     permissions=may("get list patch", POD_GROUPS),
 )

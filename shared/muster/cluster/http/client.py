@@ -7,38 +7,23 @@ fields of an object that is read and written back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 
+import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.config.incluster_config import load_incluster_config
 
 from muster.cluster import errors
-from muster.cluster.http.answer_json import is_dense, parse_answer, parsed, text_bytes
-from muster.cluster.http.answers import (
-    expect_object,
-    items_of,
-    object_of,
-    texts_of,
-    with_metadata,
-)
-from muster.cluster.http.connections import Connections, read_body
-from muster.cluster.http.watch_lines import changes_of
-from muster.cluster.interface import CACHED, Object, Objects, PatchType
-from muster.cluster.paging import Page, PageSizes, all_pages
+from muster.cluster.http.connections import Connections, parsed
+from muster.cluster.interface import FROM_CACHE, Object, Objects, PatchType
 from muster.objects.resources import NAME, Resource, by_kind
 from muster.policy.model import Action, Verb
 
 PAGE = 500
-
-PAGE_BYTES = 4 * 1024 * 1024
-"""Bytes to aim at in one page of a list: 500 pods."""
-
 """The most objects in one page of a list."""
-
-LONGEST_REFUSAL = 64 * 1024
-"""The bytes that are read of the refusal of a watch."""
 
 
 class Client:
@@ -49,42 +34,28 @@ class Client:
     Args:
         configuration: the API server's address, and the credentials.
         user_agent: the caller's name in the API server's audit log.
-        namespace: the only namespace that is listed, for an installation with Roles; empty for all.
-        page_bytes: bytes to aim at in a page of a list.
-        keep_certificates: see `Connections`.
 
     Attributes:
         user_agent: the caller's name in the API server's audit log.
-        before_page: called with the kind, `pods`, before a page of a list is read, for signs of progress.
     """
 
-    def __init__(
-        self,
-        configuration: Configuration,
-        *,
-        user_agent: str = "muster",
-        namespace: str = "",
-        page_bytes: int = PAGE_BYTES,
-        keep_certificates: bool = False,
-    ) -> None:
-        self._connections = Connections(configuration, user_agent, keep_certificates=keep_certificates)
+    def __init__(self, configuration: Configuration, *, user_agent: str = "muster") -> None:
+        self._connections = Connections(configuration, user_agent)
         self.user_agent = user_agent
-        self._namespace = namespace
-        self._pages = PageSizes(PAGE, page_bytes)
-        self._serves_as_of = True
-        self.before_page: Callable[[str], object] = lambda _kind: None
 
     @classmethod
-    def for_server(cls, url: str, **options: Any) -> Self:
+    def for_server(cls, url: str, *, user_agent: str = "muster") -> Self:
         """Return a client without credentials, for an API server on this machine."""
-        return cls(Configuration(host=url), **options)
+        configuration = Configuration(host=url)
+        configuration.proxy = None
+        return cls(configuration, user_agent=user_agent)
 
     @classmethod
-    def in_cluster(cls, **options: Any) -> Self:
+    def in_cluster(cls, *, user_agent: str = "muster") -> Self:
         """Return a client with the pod's service account; the token file is read again as it is renewed."""
         configuration = Configuration()
         load_incluster_config(client_configuration=configuration)
-        return cls(configuration, **options)
+        return cls(configuration, user_agent=user_agent)
 
     @property
     def url(self) -> str:
@@ -100,8 +71,7 @@ class Client:
         if not NAME.fullmatch(name):
             return None
         try:
-            path = resource.path(name, namespace)
-            return with_metadata(path, self._call("GET", path))
+            return self._call("GET", resource.path(name, namespace))
         except errors.ApiGone:
             raise
         except errors.Gone:
@@ -116,128 +86,69 @@ class Client:
     def list_with_version(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> tuple[Objects, str]:
-        """Return all objects of a kind, and the resourceVersion from which a watch sees later changes."""
-        joined = all_pages(
-            lambda token: self.page(
-                resource, namespace, labels=labels, fields=fields, as_of=as_of, token=token
-            )
-        )
-        return joined.objects, joined.version
+        """Return all objects of a kind, and the resourceVersion from which a watch sees later changes.
+
+        They are read in pages. Where their resourceVersion expires before the last page, or is too old or too
+        new for the API server to begin with, the list goes on once at the state that the server has.
+        """
+        path = resource.path(namespace=namespace)
+        selectors = {"labelSelector": labels, "fieldSelector": fields, "limit": str(PAGE)}
+        match = {"resourceVersionMatch": "Exact"} if as_of not in ("", FROM_CACHE) else {}
+        position = {"resourceVersion": as_of, **match}
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        objects: Objects = []
+        tries = 2
+        while True:
+            try:
+                answer = self._call("GET", path, query=selectors | position)
+            except (errors.Expired, errors.VersionTooLarge) as error:
+                tries -= 1
+                if not tries:
+                    raise
+                token = error.token if isinstance(error, errors.Expired) else ""
+                position = {"continue": token}
+                if not token:
+                    objects.clear()
+                continue
+            objects += (kind | item for item in answer.get("items") or [])
+            metadata = answer["metadata"]
+            position = {"continue": metadata.get("continue") or ""}
+            if not position["continue"]:
+                return objects, metadata["resourceVersion"]
 
     def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
         """Return the resourceVersion of a list, from which a watch sees later changes; reads one object."""
-        path = self._list_path(resource, namespace)
-        answer = self._call("GET", path, query={"labelSelector": labels, "limit": "1"})
-        return str(items_of(path, answer)[1]["resourceVersion"])
-
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",
-        token: str = "",
-    ) -> Page:
-        """Return the next objects of a kind: at most 500, and fewer where they are large or come slowly.
-
-        Raises:
-            Expired: the token is too old; the error has one that continues from there, at a later moment.
-        """
-        query = {"labelSelector": labels, "fieldSelector": fields, "continue": token}
-        path = self._list_path(resource, namespace)
-        self.before_page(resource.plural)
-        answer, size = self._first_page(path, query, "" if token else as_of)
-        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        items, metadata = items_of(path, answer)
-        self._pages.read(path, len(items), size)
-        return Page(
-            [kind | item for item in items],
-            metadata.get("continue") or "",
-            metadata["resourceVersion"],
-            size,
-        )
-
-    def _list_path(self, resource: Resource, namespace: str) -> str:
-        """Return the path of a list; without a namespace it is that of the client's own, if it has one."""
-        return resource.path(namespace=(namespace or self._namespace) if resource.namespaced else namespace)
-
-    def _first_page(self, path: str, query: Mapping[str, str], as_of: str) -> tuple[Object, int]:
-        """Return page and size at resourceVersion `as_of`, or of the newest state if the server lacks it.
-
-        An API server that keeps its resources in several etcds (`--etcd-servers-overrides`) has several
-        counters of resourceVersions; after the first one that is too large none is sent any more.
-        """
-        if not (as_of and self._serves_as_of):
-            return self._page(path, query)
-        try:
-            match = {} if as_of == CACHED else {"resourceVersionMatch": "Exact"}
-            return self._page(path, {**query, "resourceVersion": as_of, **match})
-        except errors.Expired:
-            pass
-        except errors.VersionTooLarge:
-            self._serves_as_of = False
-        return self._page(path, query)
-
-    def _page(self, path: str, query: Mapping[str, str]) -> tuple[Object, int]:
-        """Return a page and its `text_bytes`; a page that is too large is read in smaller parts.
-
-        A page that comes too slowly is smaller the next time.
-        """
-        while True:
-            most = self._pages.most_bytes(path)
-            limited = {"limit": str(self._pages.of(path)), **query}
-            try:
-                status, content, headers = self.receive(
-                    "GET", path, limited, None, "application/json", most_bytes=most
-                )
-            except errors.AnswerTooLarge:
-                if most is None:
-                    raise
-                self._pages.shrink(path)
-                continue
-            except errors.Unavailable:
-                self._pages.shrink(path)
-                raise
-            size = text_bytes(content)
-            if most is None or (size <= most and not is_dense(content)):
-                return object_of("GET", path, status, parse_answer(content), headers), size
-            self._pages.shrink(path)
+        query = {"labelSelector": labels, "limit": "1"}
+        answer = self._call("GET", resource.path(namespace=namespace), query=query)
+        return str(answer["metadata"]["resourceVersion"])
 
     def write(self, action: Action, manager: str) -> Object:
-        """Carry out one action, in the version that its target names; returns an object that was created.
-
-        Other answers are not parsed: a pod of 2 MiB would take 30.
-        """
+        """Carry out one action, in the version that its target names."""
         target = action.target
         known = by_kind(target.api_version, target.kind)
         resource = replace(known, version=target.api_version.rpartition("/")[2])
         match action.verb:
             case Verb.CREATE:
                 return self.create(resource, dict(action.body or {}), manager=manager)
-            case Verb.UPDATE | Verb.PATCH:
-                self._change(resource, action, manager)
-                return {}
+            case Verb.UPDATE:
+                return self.replace(
+                    resource, dict(action.body or {}), manager=manager, subresource=action.subresource
+                )
+            case Verb.PATCH:
+                if action.patch is None:
+                    raise ValueError(f"{target}: the patch has no media type")
+                return self.patch(
+                    resource,
+                    target.name,
+                    target.namespace,
+                    list(action.operations) if action.patch == PatchType.JSON else action.body,
+                    patch=action.patch,
+                    manager=manager,
+                    subresource=action.subresource,
+                )
             case Verb.DELETE:
                 self.delete(resource, target.name, target.namespace, uid=target.uid)
                 return {}
-
-    def _change(self, resource: Resource, action: Action, manager: str) -> None:
-        """Replace or patch an object, without parsing the answer."""
-        target = action.target
-        body: Any = action.body
-        method, content_type = "PUT", "application/json"
-        if action.verb is Verb.PATCH:
-            if action.patch is None:
-                raise ValueError(f"{target}: the patch has no media type")
-            method, content_type = "PATCH", str(action.patch)
-            body = list(action.operations) if action.patch == PatchType.JSON else body
-        path = resource.path(target.name, target.namespace, action.subresource)
-        status, content, headers = self.receive(method, path, {"fieldManager": manager}, body, content_type)
-        if status >= 400:
-            raise errors.from_answer(status, parsed(content), headers)
-        expect_object(path, status, content)
 
     def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
         """Create an object; returns it as it is stored."""
@@ -288,15 +199,13 @@ class Client:
     def served_versions(self, group: str) -> frozenset[str]:
         """Return the served versions and resources of an API group, as `v1beta1/podgroups`; empty if none."""
         try:
-            path = f"/apis/{group}"
-            versions = texts_of(path, self._call("GET", path), "versions", "version")
+            versions = [entry["version"] for entry in self._call("GET", f"/apis/{group}")["versions"]]
         except errors.Gone:
             return frozenset()
         served: set[str] = set()
         for version in versions:
-            path = f"/apis/{group}/{version}"
-            names = texts_of(path, self._call("GET", path), "resources", "name")
-            served |= {f"{version}/{name}" for name in names}
+            resources = self._call("GET", f"/apis/{group}/{version}")["resources"]
+            served |= {f"{version}/{resource['name']}" for resource in resources}
         return frozenset(served)
 
     def watch(
@@ -310,8 +219,8 @@ class Client:
     ) -> Iterator[tuple[str, Object]]:
         """Yield the changes of a kind after `resource_version`: ("ADDED" | "MODIFIED" | "DELETED", object).
 
-        A "BOOKMARK" has only a newer resourceVersion to resume from. A large object in another
-        watch may wait until the next change is asked for. Ends with the server, or after `timeout_seconds`.
+        A "BOOKMARK" has only a newer resourceVersion to resume from. Ends with the server, or after
+        `timeout_seconds`.
 
         Raises:
             Expired: the resourceVersion is too old; list again.
@@ -327,9 +236,12 @@ class Client:
         response = self._connections.open("GET", path, query, None, timeout_seconds + 5)
         try:
             if response.status >= 400:
-                refusal = parsed(read_body(response, LONGEST_REFUSAL, f"GET {path}"))
-                raise errors.from_answer(response.status, refusal, response.headers)
-            yield from changes_of(path, response)
+                raise errors.from_answer(response.status, parsed(response.data), response.headers)
+            for line in _lines(response):
+                change = parsed(line)
+                if change["type"] == "ERROR":
+                    raise errors.from_answer(change["object"].get("code", 500), change["object"], {})
+                yield change["type"], change["object"]
         finally:
             response.close()
 
@@ -343,8 +255,8 @@ class Client:
         content_type: str = "application/json",
     ) -> tuple[int, Any]:
         """Send any request; returns the status and the parsed body, also of an error."""
-        status, answer, _ = self.exchange(method, path, query or {}, body, content_type)
-        return status, answer
+        status, content, _ = self.receive(method, path, query or {}, body, content_type)
+        return status, parsed(content)
 
     def _call(
         self,
@@ -355,31 +267,29 @@ class Client:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
-        return object_of(method, path, *self.exchange(method, path, query or {}, body, content_type))
-
-    def exchange(
-        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
-    ) -> tuple[int, Any, Mapping[str, str]]:
-        """Send a request; returns status, parsed body and headers, also of an error."""
-        status, content, headers = self.receive(method, path, query, body, content_type)
-        return status, parse_answer(content), headers
+        status, content, headers = self.receive(method, path, query or {}, body, content_type)
+        answer = parsed(content)
+        if status >= 400:
+            raise errors.from_answer(status, answer, headers)
+        if not isinstance(answer, dict):
+            raise errors.Unavailable(f"{method} {path}: the answer is not a JSON object", status=status)
+        return answer
 
     def receive(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        body: Any,
-        content_type: str,
-        *,
-        most_bytes: int | None = None,
+        self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
     ) -> tuple[int, bytes, Mapping[str, str]]:
         """Send a request; returns status, body and headers, also of an error.
 
         All requests but watches use this method, so a client of a server in the same process overrides only
         this one.
-
-        Raises:
-            AnswerTooLarge: the body has more than `most_bytes`; the rest of it is not read.
         """
-        return self._connections.receive(method, path, query, body, content_type, most_bytes=most_bytes)
+        return self._connections.receive(method, path, query, body, content_type)
+
+
+def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yield the lines of a watch until the connection ends."""
+    rest = b""
+    with suppress(urllib3.exceptions.HTTPError):  # the caller resumes from its last version
+        for chunk in response.stream(64 * 1024):
+            *lines, rest = (rest + chunk).split(b"\n")
+            yield from filter(None, lines)

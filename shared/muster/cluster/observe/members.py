@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from muster.cluster.interface import CACHED, Cluster, Object
+from muster.cluster.interface import FROM_CACHE, Cluster, Object
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
@@ -26,6 +26,9 @@ from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import LEVELS
 
+_SINGLE_READS = 8
+"""Fewer GETs than these cost less than a list of a namespace."""
+
 
 def read_members(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp) -> LiveMembers:
     """Return the Jobs, pods, PodGroups and CompositePodGroups of an owner.
@@ -46,7 +49,7 @@ def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> L
     The Jobs are those in the API server's cache: a Job that is missing there counts in full, and a change of
     its size that is missing has an event of its own.
     """
-    jobs = jobs_of(cluster, live, as_of=CACHED)
+    jobs = jobs_of(cluster, live, as_of=FROM_CACHE)
     groups = pod_groups(cluster, live, resolved, ())
     return LiveMembers(jobs, (), groups, composites(cluster, resolved, groups))
 
@@ -140,7 +143,7 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
             return ()  # an ownerReference may have any text as name
         labels = f"{runs_as(kind).pod_label}={controller.name}"
     # A view of each of thousands of pods, for each of hundreds of groups, would take minutes.
-    listed = cluster.list(PODS, namespace, labels=labels, as_of=CACHED)
+    listed = cluster.list(PODS, namespace, labels=labels, as_of=FROM_CACHE)
     return tuple(Pod.read(body) for body in listed if _pod_group_name(body) == group.metadata.name)
 
 
@@ -156,7 +159,7 @@ def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
     namespace = jobs[0].metadata.namespace
     # For each of these the API server reads all Events of the namespace.
     selectors = [f"involvedObject.uid={uid},reason=FailedCreate" for uid in uids]
-    if len(selectors) > cluster.single_reads:
+    if len(selectors) > _SINGLE_READS:
         selectors = ["reason=FailedCreate"]
     events = (event for fields in selectors for event in cluster.list(EVENTS, namespace, fields=fields))
     messages = (
@@ -174,7 +177,7 @@ def _selector(runner: OwnerObject) -> str:
 
 def _named(cluster: Cluster, resource: Resource, namespace: str, names: set[str]) -> Iterator[Object]:
     """Return the objects of these names, as far as they exist: a few one by one, many from one list."""
-    if len(names) <= cluster.single_reads:
+    if len(names) <= _SINGLE_READS:
         bodies = (cluster.get(resource, name, namespace) for name in sorted(names))
         return (body for body in bodies if body is not None)
     return (body for body in cluster.list(resource, namespace) if body["metadata"]["name"] in names)

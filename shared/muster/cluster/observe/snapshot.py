@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from muster.cluster.interface import POLICY_NAMESPACE, SINGLE_READS, Object, Objects
-from muster.cluster.paging import Page
+from muster.cluster.interface import POLICY_NAMESPACE, Object, Objects
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
 
 _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
+
+_LABEL = re.compile(r"[\w./-]+=[\w.-]+")
 
 
 class ReadOnlyError(Exception):
@@ -22,26 +23,13 @@ class ReadOnlyError(Exception):
 
 
 class ReadOnly(ABC):
-    """A cluster without writes, whose lists have one page."""
+    """A cluster without writes."""
 
     @abstractmethod
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
         """Return the objects of a kind that match the selectors."""
-
-    def page(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",
-        token: str = "",  # noqa: ARG002 - there is one page
-    ) -> Page:
-        """Return the whole list as one page."""
-        return Page(self.list(resource, namespace, labels=labels, fields=fields, as_of=as_of))
 
     def write(self, action: Action, manager: str) -> Object:
         """Raise ReadOnlyError."""
@@ -51,12 +39,13 @@ class ReadOnly(ABC):
 class Snapshot(ReadOnly):
     """A cluster of objects as they were at one moment."""
 
-    single_reads = SINGLE_READS
     policy_namespace = POLICY_NAMESPACE
 
     def __init__(self, objects: Iterable[Object]) -> None:
         # By group and kind, and then by namespace and name, so that a list looks at one kind only.
         self._kinds: defaultdict[tuple[str, str], dict[tuple[str, str], Object]] = defaultdict(dict)
+        # By group, kind and label, and then by value, so that the pods of one owner are found among all.
+        self._labelled: dict[tuple[str, str, str], dict[str, Objects]] = {}
         for body in objects:
             try:
                 resource = by_kind(body["apiVersion"], body["kind"])
@@ -65,6 +54,11 @@ class Snapshot(ReadOnly):
             metadata = body["metadata"]
             by_name = self._kinds[resource.group, resource.kind]
             by_name[metadata.get("namespace", ""), metadata["name"]] = body
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces of its objects, with "" for those that are in none."""
+        return sorted({"", *(namespace for kind in self._kinds.values() for namespace, _ in kind)})
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """Return the object of that name, or None."""
@@ -80,9 +74,25 @@ class Snapshot(ReadOnly):
         as_of: str = "",  # noqa: ARG002 - a snapshot has one state
     ) -> Objects:
         """Return all objects of a kind that match the selectors."""
-        by_name = self._kinds[resource.group, resource.kind]
-        found = [body for (within, _), body in by_name.items() if namespace in ("", within)]
+        found = [
+            body
+            for body in self._candidates(resource, labels)
+            if namespace in ("", body["metadata"].get("namespace", ""))
+        ]
         return [body for body in found if selected(body, labels, fields)] if labels or fields else found
+
+    def _candidates(self, resource: Resource, labels: str) -> Iterable[Object]:
+        """Return all objects of a kind that have the label of a selector such as `job-name=llama`."""
+        key, _, value = labels.partition("=")
+        bodies = self._kinds[resource.group, resource.kind].values()
+        if not value or not _LABEL.fullmatch(labels):
+            return bodies
+        by_value = self._labelled.get((resource.group, resource.kind, key))
+        if by_value is None:
+            by_value = self._labelled[resource.group, resource.kind, key] = defaultdict(list)
+            for body in bodies:
+                by_value[(body["metadata"].get("labels") or {}).get(key, "")].append(body)
+        return by_value.get(value, ())
 
     def served_versions(self, group: str) -> frozenset[str]:
         """Return the API as Kubernetes 1.37 with all feature gates serves it."""

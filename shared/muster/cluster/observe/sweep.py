@@ -1,135 +1,233 @@
-"""Lists of a sweep, and the objects that a step is responsible for.
+"""The lists of a sweep, and the objects of a namespace that a step looks at in it.
 
 The order of lists matters. Pods come before groups, because the scheduler places a group and then binds its
-pods. Objects made by Muster come before owners: an owner that is missing from a later list is gone for good.
+pods. Objects made by Muster come before owners: an owner that is missing from a later list is gone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from muster.cluster import errors
-from muster.cluster.interface import Cluster, Object
-from muster.cluster.observe.list_cache import Listing
-from muster.cluster.read import each, each_if_served
-from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef
+from muster.cluster.interface import FROM_CACHE, Cluster, Object, Objects
+from muster.cluster.observe.snapshot import ReadOnly, Snapshot
+from muster.cluster.read import list_if_served
+from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.pods import Pod
-from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, WORKLOADS, Resource
-from muster.objects.scheduling import CompositePodGroup, PodGroup, Workload
-from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER, OWNER_UID
-from muster.policy.owners import KINDS, known_kind_of, parent_of
-from muster.policy.owners.kind import OwnerObject
+from muster.objects.resources import (
+    COMPOSITE_POD_GROUPS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    WORKLOADS,
+    Resource,
+    SchedulingApi,
+    by_kind,
+)
+from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
+from muster.policy.owners import KINDS, parent_of
 from muster.policy.plans.orphans import OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
-_CREATED_BY_MUSTER: tuple[tuple[Resource, type[KubernetesObject]], ...] = (
-    (POD_GROUPS, PodGroup),
-    (COMPOSITE_POD_GROUPS, CompositePodGroup),
-    (WORKLOADS, Workload),
-)
-
-ALL_PODS = Listing(PODS, Pod, labels=GROUP)
-WAITING_PODS = Listing(PODS, Pod, labels=GROUP, fields="spec.nodeName=,status.phase=Pending")
-"""Pods without a node: a pod that lacks its group, or has a gate, is among them."""
-
 _View = TypeVar("_View", bound=KubernetesObject)
+_Answer = TypeVar("_Answer")
+
+
+_CREATED_BY_MUSTER = (POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A kind that a sweep lists in each namespace, with selectors as in `Cluster.list`."""
+
+    resource: Resource
+    labels: str = ""
+    fields: str = ""
+
+
+ALL_PODS = Listing(PODS, labels=GROUP)
+WAITING_PODS = Listing(PODS, labels=GROUP, fields="spec.nodeName=,status.phase=Pending")
+"""Pods without a node: a pod that lacks its group, or has a gate, is among them."""
 
 
 def groups_and_owners() -> tuple[Listing, ...]:
     """Return lists of everything Muster makes, then of all owners."""
-    created = (Listing(resource, view) for resource, view in _CREATED_BY_MUSTER)
-    return (*created, *(Listing(kind.resource, kind.view, needless=_is_needless) for kind in KINDS))
+    return tuple(map(Listing, (*_CREATED_BY_MUSTER, *(kind.resource for kind in KINDS))))
 
 
-def _is_needless(owner: OwnerObject) -> bool:
-    """Whether an owner is a Job of its own without group labels, as most of a cluster's are."""
-    return parent_of(owner) is None and known_kind_of(owner).skip_event(owner) is not None
+class ListedNamespace(ReadOnly):
+    """A namespace as lists of its kinds show it; whatever else is asked for is read live, once.
+
+    The lists come from the API server's cache, and are of different moments. So they only show which objects
+    need a write; the step then reads those live.
+
+    Args:
+        cluster: the cluster to read.
+        namespace: the name; "" for the objects that are in no namespace.
+        listings: the kinds to list, in this order.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, listings: Iterable[Listing]) -> None:
+        self._live = cluster
+        self._namespace = namespace
+        self.policy_namespace = cluster.policy_namespace
+        self._answers: dict[Hashable, Any] = {}
+        self._listed: set[Resource] = set()
+        bodies: Objects = []
+        for listing in listings:
+            resource, labels, fields = listing.resource, listing.labels, listing.fields
+            if resource.namespaced == bool(namespace):
+                with suppress(errors.ApiGone):
+                    bodies += cluster.list(
+                        resource, namespace, labels=labels, fields=fields, as_of=FROM_CACHE
+                    )
+                    self._listed.add(resource)
+        self._snapshot = Snapshot(bodies)
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """Return the object as it was listed; of a kind that was not, the live one."""
+        if self._has(resource, namespace):
+            return self._snapshot.get(resource, name, namespace)
+        return self._once(
+            ("get", resource, name, namespace), lambda: self._live.get(resource, name, namespace)
+        )
+
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
+        """Return the listed objects that match the selectors; of other kinds the live ones."""
+        if self._has(resource, namespace):
+            return self._snapshot.list(resource, namespace, labels=labels, fields=fields)
+        return self._once(
+            ("list", resource, namespace, labels, fields),
+            lambda: self._live.list(resource, namespace, labels=labels, fields=fields, as_of=as_of),
+        )
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """See `Cluster`."""
+        return self._live.served_versions(group)
+
+    def scheduling(self) -> SchedulingApi:
+        """See `Cluster`."""
+        return self._once("scheduling", self._live.scheduling)
+
+    def refresh(self) -> None:
+        """See `Cluster`."""
+        self._live.refresh()
+
+    def _has(self, resource: Resource, namespace: str) -> bool:
+        return resource in self._listed and namespace == self._namespace
+
+    def _once(self, key: Hashable, read: Callable[[], _Answer]) -> _Answer:
+        if key not in self._answers:
+            self._answers[key] = read()
+        answer: _Answer = self._answers[key]
+        return answer
 
 
-def owners(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Yield every owner that may be a root owner: one that no other owner controls.
+def namespaces(cluster: Cluster) -> list[str]:
+    """Return the names of all namespaces in order, after "" for the objects that are in none."""
+    if isinstance(cluster, Snapshot):
+        return cluster.namespaces
+    bodies = cluster.list(NAMESPACES, as_of=FROM_CACHE)
+    return ["", *sorted(body["metadata"]["name"] for body in bodies)]
+
+
+def owners(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
+    """Yield every owner of a namespace that may be a root owner: one that no other owner controls.
 
     Owners that have ended, and Jobs without group labels (most of a cluster's), need nothing.
     """
     for kind in KINDS:
-        for body in each_if_served(cluster, kind.resource):
+        for body in list_if_served(cluster, kind.resource, namespace) if namespace else ():
             owner = _readable(kind.view, body)
             if owner is None:
                 yield _ref(body)
-                continue
-            if owner.finished or parent_of(owner) or kind.skip_event(owner):
-                continue
-            yield owner.ref
+            elif not (owner.finished or parent_of(owner) or kind.skip_event(owner)):
+                yield owner.ref
 
 
-def owners_and_orphans(cluster: Cluster) -> Iterator[ObjectRef | OrphanInputs]:
-    """Yield every root owner, then the objects that deleted owners left behind.
+@dataclass(frozen=True)
+class PossibleOrphan(ObjectRef):
+    """An object that Muster made and whose owner seems to be gone."""
 
-    An orphan needs no further read: its owner's UID will never be seen again, and its own is a precondition.
-    """
-    yield from owners(cluster)
-    live, not_served = _live_owners(cluster)
-    for resource, view in _CREATED_BY_MUSTER:
-        for body in each_if_served(cluster, resource, labels=f"{MANAGED_BY}={MUSTER}"):
-            created = _readable(view, body)
+
+def owners_and_orphans(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
+    """Yield every root owner of a namespace, then the objects that deleted owners left behind."""
+    yield from owners(cluster, namespace)
+    if not namespace:
+        return
+    live, not_served = _live_owners(cluster, namespace)
+    for resource in _CREATED_BY_MUSTER:
+        for body in list_if_served(cluster, resource, namespace, labels=f"{MANAGED_BY}={MUSTER}"):
+            created = _readable(KubernetesObject, body)
             if created is not None and not owner_is_unknown(created, not_served) and is_orphan(created, live):
-                yield OrphanInputs(_without_details(created), live)
+                ref = created.ref
+                yield PossibleOrphan(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
 
 
-def _without_details(created: KubernetesObject) -> KubernetesObject:
-    """Return the fields that the plan of an orphan needs: a sweep keeps all orphans until their turns."""
-    meta = created.metadata
-    labels = {label: meta.labels[label] for label in (MANAGED_BY, OWNER_UID) if label in meta.labels}
-    kept = ObjectMeta(
-        name=meta.name,
-        namespace=meta.namespace,
-        uid=meta.uid,
-        deletion_timestamp=meta.deletion_timestamp,
-        labels=labels,
-    )
-    return KubernetesObject(api_version=created.api_version, kind=created.kind, metadata=kept)
+def read_orphan(cluster: Cluster, orphan: PossibleOrphan) -> OrphanInputs | None:
+    """Return an object that Muster made, and the owners of its namespace; None if it is gone or in use."""
+    body = cluster.get(by_kind(orphan.api_version, orphan.kind), orphan.name, orphan.namespace)
+    if body is None or body["metadata"]["uid"] != orphan.uid:
+        return None
+    live, not_served = _live_owners(cluster, orphan.namespace)
+    created = KubernetesObject.read(body)
+    return None if owner_is_unknown(created, not_served) else OrphanInputs(created, live)
 
 
-def objects_of(cluster: Cluster, *resources: Resource, labels: str = "") -> Iterator[ObjectRef]:
-    """Yield a reference to every object of these kinds that the label selector matches."""
+def objects_of(
+    cluster: Cluster, namespace: str, *resources: Resource, labels: str = ""
+) -> Iterator[ObjectRef]:
+    """Yield a reference to every object of these kinds in a namespace that the label selector matches.
+
+    Args:
+        cluster: the cluster.
+        namespace: its name; "" for the kinds that are in no namespace.
+        resources: the kinds.
+        labels: the label selector.
+    """
     for resource in resources:
-        for body in each_if_served(cluster, resource, labels=labels):
-            yield _ref(body)
+        if resource.namespaced == bool(namespace):
+            yield from map(_ref, list_if_served(cluster, resource, namespace, labels=labels))
 
 
-def gated_pods(cluster: Cluster) -> Iterator[ObjectRef]:
-    """Yield every PodGroup that has pods with our gate, and every such pod without a schedulingGroup.
+def gated_pods(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
+    """Yield every PodGroup of a namespace that has pods with our gate, and every such pod without a group.
 
     If the API is not served no group exists, and every such pod loses its gate.
     """
-    seen: set[tuple[str, str]] = set()
+    if not namespace:
+        return
     served = cluster.scheduling().served
-    groups = {_key(body): _ref(body) for body in each_if_served(cluster, POD_GROUPS)} if served else {}
-    for body in each_if_served(cluster, PODS, labels=GROUP):
+    groups = {}
+    if served:
+        groups = {
+            body["metadata"]["name"]: _ref(body) for body in list_if_served(cluster, POD_GROUPS, namespace)
+        }
+    for body in cluster.list(PODS, namespace, labels=GROUP):
         pod = _readable(Pod, body)
         if pod is None:
             yield _ref(body)
+        elif GATE not in pod.gates or pod.finished or pod.being_deleted:
             continue
-        if GATE not in pod.gates or pod.finished or pod.being_deleted:
-            continue
-        if not (pod.pod_group_name and served):
+        elif not (pod.pod_group_name and served):
             yield pod.ref
-            continue
-        key = (pod.metadata.namespace, pod.pod_group_name)
-        if key in groups and key not in seen:
-            seen.add(key)
-            yield groups[key]
+        elif pod.pod_group_name in groups:
+            yield groups.pop(pod.pod_group_name)
 
 
-def _live_owners(cluster: Cluster) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the UIDs of all owners, and the kinds of owners that are not served."""
+def _live_owners(cluster: Cluster, namespace: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the UIDs of all owners of a namespace, and the kinds of owners that are not served."""
     uids: list[str] = []
     not_served: set[str] = set()
     for kind in KINDS:
         try:
-            uids += [body["metadata"]["uid"] for body in each(cluster, kind.resource)]
+            uids += [body["metadata"]["uid"] for body in cluster.list(kind.resource, namespace)]
         except errors.ApiGone:
             not_served.add(kind.resource.kind)
     return owner_uids(uids), frozenset(not_served)
@@ -145,8 +243,6 @@ def _readable(view: type[_View], body: Object) -> _View | None:
 
 def _ref(body: Object) -> ObjectRef:
     metadata = body["metadata"]
-    return ObjectRef(body["apiVersion"], body["kind"], *_key(body), metadata["uid"])
-
-
-def _key(body: Object) -> tuple[str, str]:
-    return body["metadata"].get("namespace") or "", body["metadata"]["name"]
+    return ObjectRef(
+        body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"], metadata["uid"]
+    )

@@ -7,7 +7,6 @@ from functools import partial
 
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster, Object
-from muster.cluster.paging import without_containers
 from muster.cluster.read import collect, list_if_served
 from muster.objects.pods import Pod
 from muster.objects.resources import (
@@ -119,7 +118,7 @@ def _names(bodies: Iterable[Object]) -> Iterator[tuple[str, str]]:
 
 def _stuck(existing: Container[tuple[str, str]], bodies: Iterable[Object]) -> Iterator[tuple[str, bool]]:
     """Yield the name of each pod that is stuck, and whether by Muster's gate; no more is kept of a pod."""
-    for pod in map(Pod.read, map(without_containers, bodies)):
+    for pod in map(Pod.read, bodies):
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         if pod.finished or pod.bound:
             continue

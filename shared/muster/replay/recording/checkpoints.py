@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from muster.cluster.errors import ClusterError, Expired, Gone
+from muster.cluster.errors import ClusterError, Gone
 from muster.cluster.http.client import Client
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
@@ -105,16 +105,9 @@ class CheckpointWriter:
         labels = GROUP if kind.selector == GATED else kind.selector
         for namespace in namespaces if resource.namespaced else [""]:
             try:
-                yield from self._list(resource, namespace, labels)
+                yield from self._client.list(resource, namespace, labels=labels)
             except Gone:  # the API is not served
                 return
-
-    def _list(self, resource: Resource, namespace: str, labels: str) -> list[Object]:
-        """Return all objects of a kind; a list that expires before its last page is read once more."""
-        try:
-            return self._client.list(resource, namespace, labels=labels)
-        except Expired:
-            return self._client.list(resource, namespace, labels=labels)
 
     def _related(self, watched: Sequence[Object]) -> Iterator[Object]:
         """Yield namespaces, the ConfigMaps that may hold their policies, and the runtimes of TrainJobs."""

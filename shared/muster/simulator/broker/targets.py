@@ -9,8 +9,6 @@ from urllib.parse import urljoin
 
 import urllib3
 
-from muster.cluster.http.answers import parts_of
-
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 KEEPING_THE_METHOD = frozenset({307, 308})
 MAX_REQUESTS = 10
@@ -95,7 +93,7 @@ class HttpTarget:
                 redirect=False,
                 preload_content=False,
             )
-            content = b"".join(parts_of(response, MOST_ANSWER_BYTES + 1))  # to the end: frees the connection
+            content = response.read(MOST_ANSWER_BYTES + 1)  # to the end: frees the connection
         except urllib3.exceptions.HTTPError as error:
             # NewConnectionError (connection refused) inherits from ConnectTimeoutError, but is no timeout.
             timed_out = isinstance(error, urllib3.exceptions.TimeoutError)

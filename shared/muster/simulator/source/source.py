@@ -14,8 +14,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any, Protocol
 
-from muster.cluster.errors import AnswerTooLarge, ClusterError, Expired
-from muster.cluster.paging import Page, again_if_expired, pages
+from muster.cluster.errors import ClusterError, Expired
 from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
 from muster.simulator.source.events import ChangeType, Object, to_event
@@ -43,8 +42,8 @@ class TooManyWatchesError(ClusterError):
 class Watchable(Protocol):
     """The methods that a source calls; `muster.cluster.http.client.Client` implements them."""
 
-    def page(self, resource: Resource, namespace: str = "", *, labels: str = "", token: str = "") -> Page:
-        """Return a page of a list."""
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> list[Object]:
+        """Return the objects of a kind."""
         ...
 
     def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
@@ -190,16 +189,14 @@ def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
     if not spec.namespaces:
         return [""]
     selector = spec.namespaces
-    return again_if_expired(lambda: _selected(selector, cluster))
+    return _selected(selector, cluster)
 
 
 def _selected(selector: str, cluster: Watchable) -> list[str]:
-    """Return the names of the namespaces with labels, with one page in memory at a time."""
-    names: list[str] = []
-    for page in pages(lambda token: cluster.page(NAMESPACES, labels=selector, token=token)):
-        names += (namespace["metadata"]["name"] for namespace in page.objects)
-        if len(names) > MOST_WATCHES:
-            raise TooManyWatchesError
+    """Return the names of the namespaces with labels."""
+    names = [namespace["metadata"]["name"] for namespace in cluster.list(NAMESPACES, labels=selector)]
+    if len(names) > MOST_WATCHES:
+        raise TooManyWatchesError
     return names
 
 
@@ -235,7 +232,7 @@ class _Stream:
                 plural = self.kind.resource.plural
                 self._source.interrupted[plural] += 1
                 _log.warning("watch of %s: %s", plural, error)
-                if isinstance(error, Expired | AnswerTooLarge):  # which would come again: changes are lost
+                if isinstance(error, Expired):  # which would come again: changes are lost
                     self._read_version()
             if monotonic() - started < RETRY_SECONDS:
                 self._stopping.wait(RETRY_SECONDS)

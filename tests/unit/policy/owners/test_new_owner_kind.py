@@ -154,6 +154,6 @@ def test_a_sweep_lists_it() -> None:
     """Its objects are root owners; the JobSets that they run as are not."""
     loaded = step("create_workload")
     cluster = Snapshot([a_swarm(), its_jobset(), a_namespace()])
-    subjects = [str(subject) for subject in loaded.responsible_for(cluster)]
+    subjects = [str(subject) for subject in loaded.swept(cluster, "team-a")]
     assert subjects == ["Swarm team-a/llama"]
     assert SWARMS in {listing.resource for listing in loaded.lists}

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from muster.cluster.errors import AnswerTooLarge, ClusterError, Expired, Unavailable
-from muster.cluster.paging import Page
+from muster.cluster.errors import Expired, Unavailable
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
 from muster.simulator.source import (
     Mode,
@@ -18,7 +17,6 @@ from muster.simulator.source import (
     SourceSpec,
     TooManyWatchesError,
     WatchedKind,
-    namespaces_of,
     start_all,
 )
 from muster.simulator.source import source as source_module
@@ -39,7 +37,6 @@ class _Cluster:
     changes: queue.Queue[Any] = field(default_factory=queue.Queue)
     watches: list[tuple[str, str, str]] = field(default_factory=list)
     served_at_first: bool = True
-    expiries: int = 0
 
     def raw(self, _method: str, _path: str) -> tuple[int, Any]:
         """What the group-version serves."""
@@ -50,16 +47,11 @@ class _Cluster:
             "resources": [{"name": name, "namespaced": spaced} for name, spaced in self.served.items()]
         }
 
-    def page(self, resource: Resource, namespace: str = "", *, labels: str = "", token: str = "") -> Page:
-        """What exists, in pages of 300; a continue token expires as often as `expiries` says."""
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> list[Any]:
+        """What exists."""
         del namespace, labels
         self.read.append(resource.plural)
-        if token and self.expiries:
-            self.expiries -= 1
-            raise Expired("too old", status=410)
-        begin = int(token or 0)
-        more = str(begin + 300) if begin + 300 < len(self.existing) else ""
-        return Page(self.existing[begin : begin + 300], more)
+        return self.existing
 
     def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
         """From where to watch; each list is newer than the one before."""
@@ -177,12 +169,11 @@ def test_a_server_that_is_away_costs_nothing_but_time(started: Start) -> None:
     assert [version for _, _, version in cluster.watches] == ["10", "11"]
 
 
-@pytest.mark.parametrize("error", [Expired("too old", status=410), AnswerTooLarge("a line of 5 MiB")])
-def test_a_watch_that_cannot_go_on_loses_the_changes_in_between(started: Start, error: ClusterError) -> None:
-    """A new list says where to go on, and its objects are not sent: a line too large would come again."""
+def test_a_watch_that_cannot_go_on_loses_the_changes_in_between(started: Start) -> None:
+    """A new list says where to go on, and its objects are not sent."""
     cluster = _Cluster(versions=["10", "90"])
     _, broker = started(cluster)
-    cluster.changes.put(error)
+    cluster.changes.put(Expired("too old", status=410))
     cluster.changes.put(("ADDED", _job("after", "91")))
     assert broker.next() == ("add", "after")
     assert [version for _, _, version in cluster.watches] == ["10", "90"]
@@ -210,8 +201,8 @@ def test_namespaces_that_cannot_be_listed_are_an_error_of_the_start() -> None:
     """Not of a thread, whose trace would be printed."""
 
     class WithoutNamespaces(_Cluster):
-        def page(self, resource: Resource, namespace: str = "", *, labels: str = "", token: str = "") -> Page:
-            del resource, namespace, labels, token
+        def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> list[Any]:
+            del resource, namespace, labels
             raise Unavailable("no answer")
 
     source = Source(
@@ -232,30 +223,6 @@ def test_no_more_kinds_and_namespaces_are_watched_than_threads_may_be() -> None:
     with pytest.raises(TooManyWatchesError):
         start_all(sources, SECONDS)
     assert (cluster.read, cluster.watches) == (["namespaces"] * 2, [])
-
-
-def test_no_more_namespaces_are_listed_than_may_be_watched() -> None:
-    """1,200 whole namespaces with annotations of 256 KiB took 1.3 GB."""
-    cluster = _Cluster(existing=[{"metadata": {"name": f"team-{number}"}} for number in range(1_200)])
-    with pytest.raises(TooManyWatchesError):
-        namespaces_of(_spec(namespaces="a=b"), cluster)
-    assert cluster.read == ["namespaces"] * 2
-
-
-def test_a_list_of_namespaces_that_expires_is_read_once_more() -> None:
-    """As other lists are; none is named twice, and the second list is not read for ever either."""
-    names = [f"team-{number}" for number in range(400)]
-    cluster = _Cluster(existing=[{"metadata": {"name": name}} for name in names], expiries=1)
-    assert namespaces_of(_spec(namespaces="a=b"), cluster) == names
-    cluster.expiries = 2
-    with pytest.raises(Expired):
-        namespaces_of(_spec(namespaces="a=b"), cluster)
-    many = _Cluster(
-        existing=[{"metadata": {"name": f"team-{number}"}} for number in range(1_200)], expiries=1
-    )
-    with pytest.raises(TooManyWatchesError):
-        namespaces_of(_spec(namespaces="a=b"), many)
-    assert many.read == ["namespaces"] * 4
 
 
 def test_a_kind_without_namespaces_is_watched_once(started: Start) -> None:

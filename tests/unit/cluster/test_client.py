@@ -1,0 +1,299 @@
+"""The client against a scripted HTTP server: requests, answers and errors."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from muster.cluster import errors
+from muster.cluster.http import connections
+from muster.cluster.http.client import Client
+from muster.cluster.interface import PatchType
+from muster.objects.resources import JOBS, NODES, PODS
+from tests.unit.cluster.scripted import ScriptedResponse, serving, status
+
+Call = Callable[[Client], Any]
+POD: dict[str, Any] = {"metadata": {"name": "llama-0", "namespace": "team-a"}}
+PATH = "/api/v1/namespaces/team-a/pods"
+TERMINATING = {"reason": "NamespaceTerminating", "message": "going", "field": "metadata.namespace"}
+
+
+def _get(client: Client) -> Any:
+    return client.get(PODS, "llama-0", "team-a")
+
+
+def _create(client: Client) -> Any:
+    return client.create(PODS, POD, manager="muster-test")
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "error"),
+    [
+        (400, status(400, "BadRequest"), errors.Invalid),
+        (401, status(401, "Unauthorized"), errors.Unauthorized),
+        (403, status(403, "Forbidden"), errors.Forbidden),
+        (403, status(403, "Forbidden", causes=[TERMINATING]), errors.Terminating),
+        (404, status(404, "NotFound", name="llama-0"), errors.Gone),
+        (404, b"404 page not found", errors.ApiGone),
+        (409, status(409, "AlreadyExists"), errors.AlreadyExists),
+        (409, status(409, "Conflict"), errors.Conflict),
+        (410, status(410, "Expired"), errors.Expired),
+        (413, b"too large", errors.Invalid),
+        (422, status(422, "Invalid"), errors.Invalid),
+        (429, status(429, "TooManyRequests"), errors.TooManyRequests),
+        (500, status(500, "InternalError"), errors.Unavailable),
+        (502, b"<html>bad gateway", errors.Unavailable),
+        (200, b"<html>hello", errors.Unavailable),
+    ],
+)
+def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.ClusterError]) -> None:
+    """The class says what to do; the number is asked for nowhere else."""
+    with serving(ScriptedResponse(code, body)) as server, pytest.raises(errors.ClusterError) as caught:
+        _create(Client.for_server(server.url))
+    assert (type(caught.value), caught.value.status) == (error, code)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "inf"}, 600.0),
+        ({"Retry-After": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_an_error_has_what_the_server_says(header: dict[str, str], seconds: float | None) -> None:
+    """Reason, message cut to 1024 characters, and how long to wait."""
+    reply = ScriptedResponse(429, status(429, "TooManyRequests", "wait " * 500), header)
+    with serving(reply) as server, pytest.raises(errors.TooManyRequests) as caught:
+        _get(Client.for_server(server.url))
+    error = caught.value
+    assert (error.reason, error.message, error.retry_after) == (
+        "TooManyRequests",
+        ("wait " * 500)[:1024],
+        seconds,
+    )
+
+
+@pytest.mark.parametrize("call", [_get, lambda client: client.delete(PODS, "llama-0", "team-a")])
+def test_an_object_that_is_gone_is_none(call: Call) -> None:
+    """And nothing to delete, as long as the API itself is served."""
+    with serving(ScriptedResponse(404, status(404, "NotFound", name="llama-0"))) as server:
+        assert call(Client.for_server(server.url)) is None
+    with serving(ScriptedResponse(404, b"404 page not found")) as server, pytest.raises(errors.ApiGone):
+        call(Client.for_server(server.url))
+
+
+@pytest.mark.parametrize("name", ["../../team-b/pods/llama-0", "..", "llama-0/log", "llama-0?limit=1", ""])
+def test_a_name_leads_to_no_other_object(name: str) -> None:
+    """The API server takes any text as the name in an ownerReference; what is none is not asked for."""
+    with serving(ScriptedResponse(200, POD)) as server:
+        assert Client.for_server(server.url).get(PODS, name, "team-a") is None
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("call", "method", "path", "query", "content_type", "body"),
+    [
+        pytest.param(_get, "GET", f"{PATH}/llama-0", {}, None, None, id="get"),
+        pytest.param(
+            lambda client: client.get(NODES, "n"), "GET", "/api/v1/nodes/n", {}, None, None, id="of a node"
+        ),
+        pytest.param(
+            _create, "POST", PATH, {"fieldManager": "muster-test"}, "application/json", POD, id="create"
+        ),
+        pytest.param(
+            lambda client: client.patch(
+                JOBS, "j", "team-a", {"a": 1}, patch=PatchType.STRATEGIC, manager="m", subresource="status"
+            ),
+            "PATCH",
+            "/apis/batch/v1/namespaces/team-a/jobs/j/status",
+            {"fieldManager": "m"},
+            "application/strategic-merge-patch+json",
+            {"a": 1},
+            id="patch of a status",
+        ),
+        pytest.param(
+            lambda client: client.replace(PODS, POD, manager="m"),
+            "PUT",
+            f"{PATH}/llama-0",
+            {"fieldManager": "m"},
+            "application/json",
+            POD,
+            id="replace",
+        ),
+        pytest.param(
+            lambda client: client.delete(PODS, "llama-0", "team-a", uid="u1"),
+            "DELETE",
+            f"{PATH}/llama-0",
+            {},
+            "application/json",
+            {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "propagationPolicy": "Background",
+                "preconditions": {"uid": "u1"},
+            },
+            id="delete of one UID",
+        ),
+    ],
+)
+def test_requests(
+    call: Call, method: str, path: str, query: dict[str, str], content_type: str | None, body: Any
+) -> None:
+    """What goes over the wire, also below a path as a gateway has it."""
+    with serving(ScriptedResponse(200, POD)) as server:
+        call(Client.for_server(f"{server.url}/k8s"))
+    (request,) = server.requests
+    assert (request.method, request.path, request.query) == (method, f"/k8s{path}", query)
+    assert (request.headers.get("content-type"), request.body) == (content_type, body)
+    assert (request.headers["user-agent"], request.headers.get("authorization")) == ("muster", None)
+
+
+def _page(*names: str, more: str = "") -> ScriptedResponse:
+    items = [{"metadata": {"name": name}} for name in names]
+    return ScriptedResponse(200, {"metadata": {"continue": more, "resourceVersion": "5"}, "items": items})
+
+
+def _expired(token: str = "") -> ScriptedResponse:
+    return ScriptedResponse(410, status(410, "Expired") | {"metadata": {"continue": token}})
+
+
+@pytest.mark.parametrize(
+    ("as_of", "answers", "positions"),
+    [
+        pytest.param("", [_page("a", more="c"), _page("b")], [{}, {"continue": "c"}], id="two pages"),
+        pytest.param(
+            "7",
+            [_expired(), _page("a", "b")],
+            [{"resourceVersion": "7", "resourceVersionMatch": "Exact"}, {}],
+            id="an old state is replaced by the newest",
+        ),
+        pytest.param(
+            "0", [_page("a", "b")], [{"resourceVersion": "0"}], id="what the API server has in its cache"
+        ),
+        pytest.param(
+            "",
+            [_page("a", more="c"), _expired("d"), _page("b")],
+            [{}, {"continue": "c"}, {"continue": "d"}],
+            id="an expired token is replaced by that of the answer",
+        ),
+        pytest.param(
+            "",
+            [_page("x", more="c"), _expired(), _page("a", "b")],
+            [{}, {"continue": "c"}, {}],
+            id="without one the list begins anew",
+        ),
+    ],
+)
+def test_lists(as_of: str, answers: list[ScriptedResponse], positions: list[dict[str, str]]) -> None:
+    """Selectors go with every page; items get apiVersion and kind as a GET would give."""
+    with serving(*answers) as server:
+        objects, version = Client.for_server(server.url).list_with_version(
+            PODS, "team-a", labels="a=b", fields="c=d", as_of=as_of
+        )
+    assert objects == [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}} for name in "ab"]
+    assert version == "5"
+    asked = {"limit": "500", "labelSelector": "a=b", "fieldSelector": "c=d"}
+    assert [request.query for request in server.requests] == [asked | position for position in positions]
+
+
+def test_a_list_that_expires_again_is_an_error() -> None:
+    """It would never end."""
+    with serving(_page("a", more="c"), _expired("d")) as server, pytest.raises(errors.Expired):
+        Client.for_server(server.url).list(PODS)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "value", [b'"\\ud83d"', b'"\xff"', b"[" * 300 + b"]" * 300], ids=["half a character", "no UTF-8", "deep"]
+)
+def test_one_text_does_not_make_a_list_unreadable(value: bytes) -> None:
+    """Of a tenant's object, whatever the API server has stored."""
+    body = (
+        b'{"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}, "spec": %b}]}' % value
+    )
+    with serving(ScriptedResponse(200, body)) as server:
+        (pod,) = Client.for_server(server.url).list(PODS)
+    assert pod["metadata"] == {"name": "a"}
+    json.dumps(pod, ensure_ascii=False).encode()
+
+
+def test_discovery() -> None:
+    """Versions and resources by discovery; a group that is not served has none."""
+    pages = [
+        ScriptedResponse(200, {"versions": [{"version": "v1beta1"}]}),
+        ScriptedResponse(200, {"resources": [{"name": "workloads"}, {"name": "podgroups/status"}]}),
+    ]
+    with serving(*pages) as server:
+        served = Client.for_server(server.url).served_versions("scheduling.k8s.io")
+    assert served == {"v1beta1/workloads", "v1beta1/podgroups/status"}
+    with serving(ScriptedResponse(404, b"404 page not found")) as server:
+        assert Client.for_server(server.url).served_versions("scheduling.k8s.io") == frozenset()
+
+
+def test_a_connection_is_refused() -> None:
+    """It is unknown whether the request was carried out: it comes again."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(errors.Unavailable) as caught:
+        _get(Client.for_server(f"http://127.0.0.1:{port}"))
+    assert caught.value.status == 0
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        pytest.param(ScriptedResponse(hold=True), id="no answer in time"),
+        pytest.param(
+            ScriptedResponse(body=b'{"kind":', headers={"Content-Length": "500"}), id="it breaks off"
+        ),
+    ],
+)
+def test_no_whole_answer(reply: ScriptedResponse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As above."""
+    monkeypatch.setattr(connections, "READ_SECONDS", 0.2)
+    with serving(reply) as server, pytest.raises(errors.Unavailable):
+        _get(Client.for_server(server.url))
+
+
+def _line(kind: object, name: str) -> bytes:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "resourceVersion": "7"}}
+    return json.dumps({"type": kind, "object": pod}).encode() + b"\n"
+
+
+def test_a_watch_yields_lines() -> None:
+    """A chunk may hold half a line, or one and a half; a line that is cut off is dropped."""
+    text = _line("ADDED", "a") + b"\n" + _line("MODIFIED", "ü") + _line("DELETED", "c") + b'{"type": "MOD'
+    with serving(ScriptedResponse(chunks=(text[:10], text[10:70], text[70:71], text[71:]))) as server:
+        seen = list(Client.for_server(server.url).watch(PODS, "team-a", labels="x", resource_version="9"))
+    assert [(kind, body["metadata"]["name"]) for kind, body in seen] == [
+        ("ADDED", "a"),
+        ("MODIFIED", "ü"),
+        ("DELETED", "c"),
+    ]
+    assert server.requests[0].query == {
+        "watch": "true",
+        "labelSelector": "x",
+        "resourceVersion": "9",
+        "timeoutSeconds": "300",
+        "allowWatchBookmarks": "true",
+    }
+
+
+def test_a_watch_of_a_version_that_is_too_old() -> None:
+    """By status, or by an ERROR after other lines: list again."""
+    expired = status(410, "Expired", "too old")
+    error = json.dumps({"type": "ERROR", "object": expired}).encode() + b"\n"
+    with serving(ScriptedResponse(chunks=(_line("ADDED", "a"), error))) as server:
+        stream = Client.for_server(server.url).watch(PODS)
+        assert next(stream)[0] == "ADDED"
+        with pytest.raises(errors.Expired, match="too old"):
+            next(stream)
+    with serving(ScriptedResponse(410, expired)) as server, pytest.raises(errors.Expired):
+        next(Client.for_server(server.url).watch(PODS, resource_version="1"))

@@ -1,0 +1,188 @@
+"""Sweeps: one namespace after another, planned from lists, live where a write is needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from muster.cluster import errors
+from muster.cluster.interface import Object, Objects
+from muster.cluster.observe.snapshot import Snapshot
+from muster.cluster.observe.sweep import Listing, objects_of
+from muster.events.model import Sweep
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import NODES, PODS, Resource
+from muster.policy.model import Action, GangReport, NoOp
+from muster.policy.reasons import Reason
+from muster.runtime.http.responses import HttpAnswer
+from muster.runtime.sweep import jitter
+from tests.unit.runtime.fakes import DONE, a_handler, a_step, an_event
+
+TEAMS = ("team-a", "team-b", "team-c")
+
+
+class World(Snapshot):
+    """Pods of namespaces; remembers calls, and fails to list pods of namespaces in `broken`."""
+
+    def __init__(self, pods: int = 2) -> None:
+        named = [("v1", "Namespace", "", name) for name in TEAMS]
+        named += [("v1", "Pod", team, f"p{number}") for team in TEAMS for number in range(pods)]
+        named.append(("v1", "Node", "", "n"))
+        super().__init__(map(_object, named))
+        self.calls: list[str] = []
+        self.broken: dict[str, Exception] = {}
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """Return and remember."""
+        self.calls.append(f"get {namespace}/{name}")
+        return super().get(resource, name, namespace)
+
+    def list(self, resource: Resource, namespace: str = "", **options: Any) -> Objects:
+        """Return and remember."""
+        self.calls.append(f"list {resource.plural} {namespace}".strip())
+        if namespace in self.broken:
+            raise self.broken[namespace]
+        return super().list(resource, namespace, **options)
+
+    def write(self, action: Action, manager: str) -> Object:  # noqa: ARG002 - the same for all
+        """Remember."""
+        self.calls.append("write")
+        return {}
+
+
+def _object(named: tuple[str, str, str, str]) -> Object:
+    api_version, kind, namespace, name = named
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+Plan = Callable[[ObjectRef, datetime], Any]
+
+
+def a_sweeper(world: World, plan: Plan, *, resource: Resource = PODS, **settings: Any) -> Any:
+    """A handler of a step that looks at each pod."""
+    step = a_step(
+        plan=plan,
+        observe=lambda cluster, subject: cluster.get(resource, subject.name, subject.namespace) and subject,
+        swept=lambda cluster, namespace: objects_of(cluster, namespace, resource),
+        lists=(Listing(resource),),
+    )
+    return a_handler(step, world, **settings)
+
+
+def swept(handler: Any, event_id: str = "7") -> HttpAnswer:
+    """The answer to a sweep event."""
+    headers, _ = an_event(type="dev.muster.sweep", id=event_id)
+    answer: HttpAnswer = handler.handle(headers, b"")
+    return answer
+
+
+def nothing(_inputs: ObjectRef, _now: datetime) -> NoOp:
+    """Plan nothing."""
+    return NoOp(Reason.UP_TO_DATE)
+
+
+def test_lists_are_all_that_is_read_where_nothing_is_to_do() -> None:
+    """One list in each namespace, whatever the number of its objects."""
+    world = World(pods=20)
+    assert swept(a_sweeper(world, nothing)).status == 202
+    assert world.calls == ["list namespaces", *(f"list pods {team}" for team in TEAMS)]
+
+
+def test_an_object_that_needs_a_write_is_read_live(caplog: pytest.LogCaptureFixture) -> None:
+    """And has a line in the log; the sweep's own line counts what came of all."""
+    caplog.set_level("INFO", "muster")
+    world = World()
+
+    def plan(subject: ObjectRef, _now: datetime) -> Any:
+        return DONE if (subject.namespace, subject.name) == ("team-b", "p1") else NoOp(Reason.UP_TO_DATE)
+
+    swept(a_sweeper(world, plan))
+    calls = [call for call in world.calls if not call.startswith("list")]
+    assert calls == [
+        "get team-b/p1",
+        "write",
+        "write",
+    ]
+    fields = [record.__dict__["fields"] for record in caplog.records]
+    assert [(line["reason"], line.get("name", "")) for line in fields] == [
+        ("GatesLifted", "p1"),
+        ("Swept", ""),
+    ]
+    assert caplog.messages[-1] == "1 GatesLifted, 5 UpToDate"
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), errors.Conflict("late"), errors.Forbidden("no role")])
+def test_an_object_that_fails_does_not_stop_the_others(
+    error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The sweep does not come again either: the next one does."""
+    caplog.set_level("INFO", "muster")
+
+    def plan(subject: ObjectRef, _now: datetime) -> Any:
+        if subject.namespace == "team-a":
+            raise error
+        return NoOp(Reason.UP_TO_DATE)
+
+    assert swept(a_sweeper(World(), plan)).status == 202
+    assert "4 UpToDate" in caplog.messages[-1]
+
+
+def test_a_namespace_that_cannot_be_read_does_not_stop_the_others() -> None:
+    """An API server that does not answer does; the next sweep goes on with that namespace."""
+    world = World()
+    handler = a_sweeper(world, nothing)
+    world.broken["team-b"] = errors.Unavailable("the answer is not a JSON object", status=200)
+    assert swept(handler).status == 202
+    assert "list pods team-c" in world.calls
+    world.broken["team-b"] = errors.Unavailable("away")
+    assert swept(handler).status == 503
+    world.calls.clear()
+    world.broken.clear()
+    assert swept(handler).status == 202
+    assert world.calls == ["list namespaces", "list pods team-b", "list pods team-c"]
+
+
+def test_the_deadline_ends_a_sweep_and_the_next_goes_on() -> None:
+    """A namespace has at most one whole sweep of a round; the last one ends it, and reports all gangs."""
+    world, seen, whole = World(), [], []
+
+    def plan(subject: ObjectRef, _now: datetime) -> Any:
+        seen.append(subject.namespace)
+        if subject.namespace == "team-b":
+            time.sleep(0.2)
+        return NoOp(Reason.UP_TO_DATE, gangs=GangReport(placed=1))
+
+    handler = a_sweeper(world, plan, deadline_seconds=0.15)
+    handler.metrics.swept_all = lambda _now, gangs: whole.append(gangs.placed)
+    swept(handler, "1")
+    assert (seen, whole) == (["team-a", "team-a", "team-b"], [])
+    swept(handler, "2")
+    assert (seen[3:], whole) == (["team-b"], [])
+    swept(handler, "3")
+    assert (seen[4:], whole) == (["team-c", "team-c"], [5])
+
+
+@pytest.mark.parametrize(
+    ("resource", "namespace", "read"),
+    [
+        (NODES, "", ["list namespaces", "list nodes"]),
+        (PODS, "team-b", ["list pods team-b"]),
+    ],
+)
+def test_which_namespaces_are_swept(resource: Resource, namespace: str, read: list[str]) -> None:
+    """Kinds that are in no namespace come once; with MUSTER_NAMESPACE no other namespace is asked about."""
+    world = World()
+    swept(a_sweeper(world, nothing, resource=resource, namespace=namespace))
+    assert world.calls == read
+
+
+def test_a_function_waits_as_its_name_and_the_event_say() -> None:
+    """All functions get the same event, and a retry has the same delay."""
+    delays = {name: jitter(Sweep("7"), a_step(name=name), 2.0) for name in ("patch_pods", "resize_gang")}
+    assert 0 <= min(delays.values()) < max(delays.values()) < 2
+    assert jitter(Sweep("7"), a_step(), 2.0) == delays["patch_pods"]
