@@ -10,8 +10,6 @@ from typing import Any, Self
 import jsonpatch
 from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
-from muster.objects import yaml_files
-
 DEEPEST = 10
 """The most folders within one another; more include themselves."""
 MOST_FOLDERS = 1000
@@ -30,7 +28,7 @@ MOST_CHARACTERS = 2**21
 double it: etcd takes 1.5 MiB."""
 
 
-_TOO_DEEP = f"an object is nested more than {yaml_files.DEEPEST} levels deep"
+_TOO_DEEP = "an object is nested more than 100 levels deep"
 
 
 class OverlayLimitError(ValueError):
@@ -151,7 +149,7 @@ def patched(manifest: dict[str, Any], operations: list[Operation], left: Left) -
 def _is_deep(value: Any) -> bool:
     """Return whether operations have nested a value more deeply than a file may be."""
     level = [value]
-    for _ in range(yaml_files.DEEPEST + 1):
+    for _ in range(100 + 1):
         if not level:
             break
         lists = [

@@ -13,7 +13,6 @@ from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, c
 from muster.cli.output import CommandError, echo, echo_items, echo_line, output_option, step_shown
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
-from muster.objects.memory import DataLimit
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import Resource
 from muster.operator.explain import Explanation, Facts, as_data, as_mermaid, as_text
@@ -84,10 +83,9 @@ def _cleared(
 def _as_applied(
     paths: Sequence[Path], below: Cluster | None, namespace: str, show: Callable[[str], None]
 ) -> Iterator[Explanation | Facts]:
-    limit = DataLimit()
     with step_shown("reading"):
         objects = first(read_snapshots(paths)).objects
-    assumed = assume_cluster(objects, below, namespace, limit, show)
+    assumed = assume_cluster(objects, below, namespace, show)
     show("")
     if not (assumed.owners or assumed.others or assumed.faults):
         files = ", ".join(map(str, paths))

@@ -10,9 +10,6 @@ from typing import Any
 import yaml
 
 from muster.objects import yaml_files
-from muster.objects.memory import TEXT_SHARE, DataLimit
-from muster.objects.meta import overlong_field
-from muster.objects.text import has_more_values, json_bytes, text_bytes
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.apiserver.status import ApiError
 
@@ -27,11 +24,6 @@ ORDER = (
     "MutatingAdmissionPolicyBinding",
 )
 """The kinds that come first, in this order; all others follow in the order of the files."""
-
-MOST_OBJECT_BYTES, MOST_OBJECT_VALUES = 3 * 1024 * 1024, 100_000
-"""The largest object that is loaded: the API server reads no larger body (`MaxRequestBodyBytes`).
-
-An object of 1.5 MiB, the most that etcd stores, has some 60,000 values; 900,000 wrong ones took gigabytes."""
 
 
 class ManifestError(ValueError):
@@ -62,8 +54,6 @@ class Manifest:
         return ManifestError(f"{self.path}:{self.line}: {message}")
 
 
-MOST_BYTES = 128 * 1024 * 1024
-"""The most bytes of a manifest file, and the most memory of its text: thirty thousand Jobs of JobSets."""
 _REPORTED = 100
 """`load` reports each so many objects."""
 
@@ -86,10 +76,9 @@ def load(
         OSError: a file cannot be read.
     """
     found: list[Manifest] = []
-    limit = DataLimit()
     for file in (file for path in paths for file in _files(path)):
         loading(str(file))
-        found += _objects(file, limit)
+        found += _objects(file)
     found = [manifest for manifest in found if manifest.kind not in {"Kustomization", "Component"}]
     found.sort(key=lambda manifest: ORDER.index(manifest.kind) if manifest.kind in ORDER else len(ORDER))
     found.reverse()
@@ -112,49 +101,27 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _objects(path: Path, limit: DataLimit) -> Iterator[Manifest]:
+def _objects(path: Path) -> Iterator[Manifest]:
     """Yield the objects of a file, those of a List each."""
     try:
-        text = _read(path, limit)
-        documents = yaml_files.load_all(text, limit)
-        lines = list(yaml_files.lines_of_documents(text))
+        documents = list(yaml_files.documents_with_lines(path.read_text(encoding="utf-8-sig")))
     except UnicodeDecodeError:
         raise ManifestError(f"{path}: is not UTF-8 text") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ManifestError(f"{place}: {getattr(error, 'problem', None) or error}") from None
-    for document, (line, lines_of_items) in zip(documents, lines, strict=True):
+    for line, document in documents:
         if isinstance(document, dict) and isinstance(document.get("items"), list):
-            items = document["items"]
-            known = lines_of_items if len(lines_of_items) == len(items) else [line] * len(items)
-            yield from (Manifest(path, begin, obj) for begin, obj in zip(known, items, strict=True))
+            yield from (Manifest(path, line, obj) for obj in document["items"])
         else:
             yield Manifest(path, line, document)
-
-
-def _read(path: Path, limit: DataLimit) -> str:
-    """Return the text of a file; of a device that never ends, only so much as shows that it is too large."""
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    limit.take(len(content) // TEXT_SHARE)
-    if text_bytes(content) > MOST_BYTES:
-        raise ManifestError(f"{path}: has more than {MOST_BYTES // 1024**2} MiB")
-    return content.decode("utf-8-sig")
 
 
 def _apply(server: ApiServer, manifest: Manifest) -> None:
     obj = manifest.object
     if not isinstance(obj, dict) or not obj.get("apiVersion") or not manifest.kind:
         raise manifest.error("is no Kubernetes object: apiVersion or kind is missing")
-    text = json_bytes(obj)
-    if len(text) > MOST_OBJECT_BYTES or has_more_values(text, MOST_OBJECT_VALUES):
-        raise manifest.error(
-            f"{manifest.kind}: has more than {MOST_OBJECT_BYTES} bytes of JSON or {MOST_OBJECT_VALUES} values"
-        )
-    long = overlong_field(obj)
-    if long is not None:
-        raise manifest.error(f"{long[0]} has more than {long[1]} characters")
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise manifest.error(f"{manifest.kind}: metadata.name is missing")

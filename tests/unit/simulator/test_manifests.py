@@ -104,7 +104,7 @@ def test_exported_objects_are_taken(server: ApiServer, tmp_path: Path) -> None:
                 "- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
                 "- {apiVersion: v1, kind: ConfigMap, metadata: {name: A}}\n"
             ),
-            ":5: ",
+            ":1: ",
         ),
     ],
 )

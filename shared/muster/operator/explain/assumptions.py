@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
-from muster.objects.memory import DataLimit
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import NAMESPACES, by_kind, is_known
 from muster.operator.explain.dry_run import UID
@@ -77,7 +76,6 @@ def assume_cluster(
     objects: Objects,
     below: Cluster | None = None,
     namespace: str = DEFAULT_NAMESPACE,
-    limit: DataLimit | None = None,
     progress: Callable[[str], object] = lambda _step: None,
 ) -> AssumedObjects:
     """Add what a cluster adds to applied objects: namespaces, UIDs, the JobSets of TrainJobs, group labels.
@@ -86,13 +84,12 @@ def assume_cluster(
         objects: as they would be applied.
         below: the cluster into which they would be applied; None for an empty one.
         namespace: of objects without one.
-        limit: of the memory of the JobSets that are made, also of other data; None for one of their own.
         progress: called with each step before it: `object 7 of 90`, `job 7 of 90`.
 
     Raises:
         ClusterError: the cluster below does not answer.
     """
-    assumer = _Assumer(below, namespace, limit or DataLimit())
+    assumer = _Assumer(below, namespace)
     assumed = AssumedObjects([])
     known = [body for body in objects if is_known(body["apiVersion"], body["kind"])]
     for number, given in enumerate(known, start=1):
@@ -169,10 +166,9 @@ def _explained_alone(objects: Objects, beside_owners: bool) -> Objects:
 class _Assumer:
     """Knows the cluster into which the objects of a file would be applied."""
 
-    def __init__(self, below: Cluster | None, namespace: str, limit: DataLimit) -> None:
+    def __init__(self, below: Cluster | None, namespace: str) -> None:
         self._below = below
         self._namespace = namespace
-        self._limit = limit
 
     def stored(self, body: Object) -> Object:
         """Return an applied object with what the API server adds: of one that exists its own UID."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from muster.cluster.observe.owner import read_owner
-from muster.objects.memory import DataLimit
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import by_kind
 from muster.objects.text import cut_to
@@ -95,7 +94,7 @@ def lint(
         namespace: of objects without one.
         progress: called with each step, `file 7`, `object 7` or `job 7`.
     """
-    result, limit = LintResult(), DataLimit()
+    result = LintResult()
     entries: list[LocatedObject] = []
     for number, (path, in_folder) in enumerate(files.items(), start=1):
         progress(f"file {number}")
@@ -112,7 +111,7 @@ def lint(
         for found in _in_object(entry.body, locks, result):
             result.add(_fault(entry, found))
     assumed = assume_cluster(
-        [entry.body for entry in latest.values()], namespace=namespace, limit=limit, progress=progress
+        [entry.body for entry in latest.values()], namespace=namespace, progress=progress
     )
     for body, found in _in_owners(assumed, result, progress):
         result.add(_fault(latest[_key(body)], found))

@@ -7,24 +7,21 @@ in the API server. Docstrings of its models are published in eventing/schemas.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from muster.objects.faults import fault
-from muster.policy.sources import strict_yaml
+from muster.policy.limits import POLICY_BYTES, STORED_POLICY_BYTES
+from muster.policy.sources import policy_text
 from muster.policy.sources.field_types import Count, DnsLabel, LabelKey, LabelValue, Subdomain
 
 _NAME_LENGTH = 63
 """The most characters of a tenant's key in a path; those of the schema have up to 25."""
-
-_KEPT_POLICIES = 16
-"""Texts that are kept parsed: two for each of the events in work at a time, and some for a sweep."""
 
 
 class InvalidPolicyError(Exception):
@@ -43,6 +40,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
 
 
+_Model = TypeVar("_Model", bound=_Strict)
 _ONE_FIELD = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
 
@@ -232,8 +230,6 @@ class PodGroupPolicy(_Strict):
 def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
     """Return the policy in the YAML or JSON text of an annotation or ConfigMap.
 
-    The last few texts are kept parsed, because a step needs the policy several times for one event.
-
     Args:
         text: the text.
         stored: whether Muster wrote it on a Workload, as JSON that is longer than the author's YAML.
@@ -241,45 +237,31 @@ def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
     Raises:
         InvalidPolicyError: it is no YAML, or no valid policy; with the path of the first invalid field.
     """
-    result = _parsed(text, strict_yaml.STORED if stored else strict_yaml.POLICY)
-    if isinstance(result, _Refusal):
-        raise InvalidPolicyError(result.path, result.message)
-    return result
+    data = _load(text, STORED_POLICY_BYTES if stored else POLICY_BYTES)
+    if not isinstance(data, Mapping):
+        raise InvalidPolicyError("", "a policy is a mapping such as {workload: {}}")
+    return _validated(PodGroupPolicy, data)
 
 
-@lru_cache(maxsize=_KEPT_POLICIES)
 def parse_locked(text: str) -> LockedFields:
     """Return the locked fields in the YAML or JSON text of the key `locked`.
 
     Raises:
         InvalidPolicyError: it is no YAML, or has other fields or values; with the path of the first.
     """
-    try:
-        data = strict_yaml.load(text)
-    except strict_yaml.BadYamlError as error:
-        raise InvalidPolicyError("", f"cannot be read as YAML: {error}") from error
+    data = _load(text, POLICY_BYTES)
     if not isinstance(data, Mapping):
         raise InvalidPolicyError("", "locked fields are a mapping such as {onFailure: Hold}")
-    try:
-        return LockedFields.model_validate(data)
-    except ValidationError as error:
-        raise InvalidPolicyError(*_first(error)) from error
+    return _validated(LockedFields, data)
 
 
-def check(data: Any) -> PodGroupPolicy:
-    """Return the policy of parsed data, such as the field of a runtime.
+def check(data: Mapping[str, Any]) -> PodGroupPolicy:
+    """Return the policy of parsed data, such as the field of a runtime, within the limits of a text.
 
     Raises:
         InvalidPolicyError: it is no valid policy; with the path of the first invalid field.
     """
-    try:
-        strict_yaml.check_data(data)
-    except strict_yaml.BadYamlError as error:
-        raise InvalidPolicyError("", str(error)) from error
-    result = _validated(data)
-    if isinstance(result, _Refusal):
-        raise InvalidPolicyError(result.path, result.message)
-    return result
+    return parse(json.dumps(data, ensure_ascii=False))
 
 
 def asks_to_hold(content: str | Mapping[str, Any]) -> bool:
@@ -287,56 +269,26 @@ def asks_to_hold(content: str | Mapping[str, Any]) -> bool:
 
     With Hold the pods must not run without their gang, so an error in another field must not let them run.
     """
-    if not isinstance(content, str):
-        return _holds(content)
-    result = _parsed(content, strict_yaml.STORED)
-    if isinstance(result, _Refusal):
-        return result.holds
-    return result.workload is not None and result.workload.on_failure == "Hold"
-
-
-@dataclass(frozen=True)
-class _Refusal:
-    """Why content is no valid policy, as kept in the cache: an exception would collect tracebacks there.
-
-    Attributes:
-        path: the path of the first invalid field.
-        message: what is wrong with it.
-        holds: whether the policy has `onFailure: Hold` all the same.
-    """
-
-    path: str
-    message: str
-    holds: bool = False
-
-
-def _parsed(text: str, bounds: strict_yaml.TextLimits) -> PodGroupPolicy | _Refusal:
     try:
-        strict_yaml.check_size(text, bounds)  # before the cache, which would keep the text
-        return _parsed_text(text)
-    except strict_yaml.BadYamlError as error:
-        return _Refusal("", f"cannot be read as YAML: {error}")
+        data = _load(content, STORED_POLICY_BYTES) if isinstance(content, str) else content
+    except InvalidPolicyError:
+        return False
+    workload = data.get("workload") if isinstance(data, Mapping) else None
+    return isinstance(workload, Mapping) and workload.get("onFailure") == "Hold"
 
 
-@lru_cache(maxsize=_KEPT_POLICIES)
-def _parsed_text(text: str) -> PodGroupPolicy | _Refusal:
+def _load(text: str, most_bytes: int) -> Any:
     try:
-        return _validated(strict_yaml.load(text, strict_yaml.STORED))
-    except strict_yaml.BadYamlError as error:
-        return _Refusal("", f"cannot be read as YAML: {error}")
+        return policy_text.load(text, most_bytes)
+    except policy_text.BadTextError as error:
+        raise InvalidPolicyError("", f"cannot be read as YAML: {error}") from error
 
 
-forget_parsed_policies = _parsed_text.cache_clear
-"""Empty the cache of parsed texts, for tests that count."""
-
-
-def _validated(data: Any) -> PodGroupPolicy | _Refusal:
-    if not isinstance(data, Mapping):
-        return _Refusal("", "a policy is a mapping such as {workload: {}}")
+def _validated(model: type[_Model], data: Mapping[str, Any]) -> _Model:
     try:
-        return PodGroupPolicy.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        return _Refusal(*_first(error), _holds(data))
+        raise InvalidPolicyError(*_first(error)) from error
 
 
 def _first(error: ValidationError) -> tuple[str, str]:
@@ -344,11 +296,6 @@ def _first(error: ValidationError) -> tuple[str, str]:
     first = error.errors(include_url=False)[0]
     inner = str(first.get("ctx", {}).get("field", ""))
     return _path((*first["loc"], inner) if inner else first["loc"]), _message(first)
-
-
-def _holds(data: Any) -> bool:
-    workload = data.get("workload") if isinstance(data, Mapping) else None
-    return isinstance(workload, Mapping) and workload.get("onFailure") == "Hold"
 
 
 def _exactly_one(model: BaseModel, *names: str) -> None:
@@ -371,12 +318,12 @@ def _snake(name: str) -> str:
 def _path(location: Sequence[str | int]) -> str:
     path = ""
     for part in location:
-        name = part if isinstance(part, int) else strict_yaml.shortened(part, _NAME_LENGTH)
+        name = part if isinstance(part, int) else policy_text.shortened(part, _NAME_LENGTH)
         path += f"[{name}]" if isinstance(part, int) else f".{name}" if path else str(name)
     return path
 
 
 def _message(error: Mapping[str, Any]) -> str:
     if error["type"] == "string_pattern_mismatch":
-        return strict_yaml.shortened(f"{error['input']!r} is not a valid name")
-    return strict_yaml.shortened(fault(error))
+        return policy_text.shortened(f"{error['input']!r} is not a valid name")
+    return policy_text.shortened(fault(error))

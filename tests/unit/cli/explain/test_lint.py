@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import sys
 from pathlib import Path
@@ -13,7 +12,6 @@ import yaml
 
 from muster.cluster.observe.owner import read_owner
 from muster.data import EVENTING
-from muster.objects import memory
 from muster.objects.meta import KubernetesObject
 from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
@@ -226,24 +224,6 @@ def test_each_file_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
     lint(dict.fromkeys(files, False), progress=steps.append)
     completed = ["object 1 of 2", "object 2 of 2", "job 1 of 1"]
     assert steps == ["file 1", "file 2", "object 1", "object 2", *completed, "job 1"]
-
-
-@pytest.mark.parametrize("suffix", [".yaml", ".yaml.gz"])
-def test_files_whose_data_take_too_much_memory_are_refused(
-    muster: Muster, tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line, exit status 2: each file alone would be read, and all their objects be kept."""
-    monkeypatch.setattr(memory, "MOST_MEMORY", 1_000_000)
-    config_map = yaml.safe_dump(a_config_map(policy="workload: {}")) + f"x: {'a' * 400_000}\n"
-    files = [tmp_path / f"{name}{suffix}" for name in "abcd"]
-    for file in files:
-        with gzip.open(file, "wt") if suffix.endswith("gz") else file.open("w") as opened:
-            opened.write(config_map)
-    assert muster("lint", *map(str, files[:2])).exit_code == 0
-    result = muster("lint", *map(str, files))
-    assert (result.exit_code, result.stdout) == (2, "")
-    (line,) = result.stderr.splitlines()
-    assert_names(line, f"c{suffix}", "1000000")
 
 
 def test_of_many_quotas_the_smallest_is_named() -> None:

@@ -1,0 +1,259 @@
+"""A policy is read strictly: whatever a tenant writes is a policy, or invalid with the path of its field."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.objects.scheduling import Workload
+from muster.policy import limits
+from muster.policy.model import Plan
+from muster.policy.reasons import Reason
+from muster.policy.sources import schema
+from muster.policy.sources.schema import InvalidPolicyError
+from muster.policy.sources.source import (
+    ANNOTATION,
+    DEFAULT,
+    EffectivePolicy,
+    InvalidPolicy,
+    PolicySource,
+    PolicySourceKind,
+    policy_annotations,
+    resolve_policy,
+    source_of_workload,
+    sources_of_runtime,
+)
+from tests.support.builders import NOW, a_job, a_workload, annotated, observed, pods_of
+from tests.support.generated_policies import NOT_SLOW
+from tests.support.planning import plan_pods, plan_workload
+
+PAGE = (Path(__file__).parents[4] / "docs" / "policy.md").read_text()
+GOOD = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+GROUP = "workload: {groups: [{name: a}, {name: b, groups: [{name: c, %s}]}]}"
+PATH = "workload.groups[1].groups[0]"
+LONG_KEY = f"{{topology: [{{key: {'a' * 254}/c}}]}}"
+NINE_GROUPS = ", ".join(f"{{name: g{number}}}" for number in range(9))
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (GROUP % "schedulingPolicy: {}", f"{PATH}.schedulingPolicy"),
+        (GROUP % "schedulingPolicy: {gang: {}, basic: {}}", f"{PATH}.schedulingPolicy"),
+        (GROUP % "schedulingPolicy: {gang: {minCount: 0}}", f"{PATH}.schedulingPolicy.gang.minCount"),
+        (GROUP % "schedulingPolicy: {gang: {minCount: '3'}}", f"{PATH}.schedulingPolicy.gang.minCount"),
+        (
+            GROUP % "schedulingPolicy: {gang: {minGroupCount: 2}}",
+            f"{PATH}.schedulingPolicy.gang.minGroupCount",
+        ),
+        (
+            "workload: {groups: [{name: a, schedulingPolicy: {gang: {minCount: 2}}, groups: [{name: b}]}]}",
+            "workload.groups[0].schedulingPolicy.gang.minCount",
+        ),
+        (
+            (
+                "workload: {groups: [{name: a, groups: [{name: b}], resourceClaims: "
+                "[{name: x, resourceClaimName: y}]}]}"
+            ),
+            "workload.groups[0].resourceClaims",
+        ),
+        (GROUP % "minCount: 3", f"{PATH}.minCount"),
+        (GROUP % "scheduling_policy: {basic: {}}", f"{PATH}.scheduling_policy"),
+        (GROUP % "size: 2, leader: true", f"{PATH}.leader"),
+        (
+            GROUP % "schedulingConstraints: {topology: [{key: a}, {key: b}]}",
+            f"{PATH}.schedulingConstraints.topology",
+        ),
+        (
+            GROUP % f"schedulingConstraints: {LONG_KEY}",
+            f"{PATH}.schedulingConstraints.topology[0].key",
+        ),
+        (
+            GROUP % "schedulingConstraints: {topology: [{key: a..b/c}]}",
+            f"{PATH}.schedulingConstraints.topology[0].key",
+        ),
+        (
+            GROUP % "resourceClaims: [{name: x, resourceClaimName: y}, {name: x, resourceClaimName: z}]",
+            f"{PATH}.resourceClaims",
+        ),
+        (GROUP % "resourceClaims: [{name: a}]", f"{PATH}.resourceClaims[0]"),
+        ("workload: {groups: [{name: none}]}", "workload.groups[0].name"),
+        ("workload: {groups: [{name: A}]}", "workload.groups[0].name"),
+        (f"workload: {{groups: [{NINE_GROUPS}]}}", "workload.groups"),
+        ("workload: {onTimeout: Basic}", "workload.onTimeout"),
+        ("workload: {}\nkaiScheduler: {}", "kaiScheduler"),
+        ("{}", "workload"),
+        ("kaiScheduler: {queue: a/b}", "kaiScheduler.queue"),
+    ],
+)
+def test_a_fault_is_reported_with_its_path(text: str, path: str) -> None:
+    """The path of the field as it is written in the policy."""
+    with pytest.raises(InvalidPolicyError) as raised:
+        schema.parse(text)
+    assert raised.value.path == path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("gang", id="no mapping"),
+        pytest.param("workload: {", id="a brace that is never closed"),
+        pytest.param("workload: {}\n---\nworkload: {}", id="two documents"),
+        pytest.param("&a {workload: *a}", id="an alias to itself"),
+        pytest.param("workload: &a {}", id="an anchor that nothing refers to"),
+        pytest.param("[" * 5000, id="thousands of brackets"),
+        pytest.param("workload: {" + "k: 1, " * 40_000 + "}", id="240 kB"),
+        pytest.param("coscheduling: {a: !!set {b}}", id="a type that JSON does not have"),
+        pytest.param("!!bool x", id="a tag that its value does not fit"),
+        pytest.param("coscheduling: {[]: 1}", id="a list as a key"),
+        pytest.param(f"coscheduling: {{a: 0x{'f' * 8000}}}", id="a number of 8,000 digits"),
+        pytest.param(f"coscheduling: {{a: 1{':1' * 5000}.5}}", id="a number of base 60 beyond any float"),
+        pytest.param("workload: {on\ud800: 1}", id="half of a surrogate pair"),
+        pytest.param("workload: {on\0: 1}", id="a null character"),
+    ],
+)
+def test_a_text_that_is_no_data_is_an_invalid_policy(text: str) -> None:
+    """The message can be written into a condition."""
+    policy = resolve_policy((PolicySource(PolicySourceKind.OWNER, "the owner", text),))
+    assert isinstance(policy, InvalidPolicy)
+    assert policy.failure.message.encode().isascii() or "…" in policy.failure.message
+
+
+def test_the_limit_counts_bytes() -> None:
+    """Of a text, and of the field of a runtime, which is data already."""
+    text = "workload: {}\n#"
+    schema.parse(text + "x" * (limits.POLICY_BYTES - len(text)))
+    for longer in ("x" * (limits.POLICY_BYTES - len(text) + 1), "ü" * (limits.POLICY_BYTES // 2)):
+        with pytest.raises(InvalidPolicyError, match=str(limits.POLICY_BYTES)):
+            schema.parse(text + longer)
+    with pytest.raises(InvalidPolicyError, match=str(limits.POLICY_BYTES)):
+        schema.check({"workload": {"groups": [{"name": "a", "replicatedJobs": ["node"] * 5000}]}})
+
+
+ANY_TEXT = st.text(max_size=200)
+YAML_TEXT = st.lists(
+    st.sampled_from([*"{}[]:,&*!|>%@`\"'#-?\n \t", "a", "workload", "groups", "name", "onFailure", "Hold"])
+    | st.sampled_from(["!!bool", "*a", "&a", "<<", "---", "\\x1b", "9" * 5000, "0x", "1:2", "2026-02-31"]),
+    max_size=60,
+).map("".join)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A policy of the page with some of its text replaced, repeated or left out."""
+    text: str = draw(st.sampled_from(GOOD))
+    for _ in range(draw(st.integers(1, 4))):
+        begin = draw(st.integers(0, len(text)))
+        end = draw(st.integers(begin, min(len(text), begin + 30)))
+        text = text[:begin] + draw(ANY_TEXT | YAML_TEXT | st.just(text[begin:end] * 2)) + text[end:]
+    return text
+
+
+@NOT_SLOW
+@given(st.one_of(st.text(), YAML_TEXT, mutated()))
+def test_any_text_lets_pods_run_or_holds_them(text: str) -> None:
+    """The pods of an owner get groups, fallback groups, or keep their gate because the policy says Hold."""
+    job = a_job()
+    source = PolicySource(PolicySourceKind.OWNER, "source", text)
+    world = observed(job, pods=pods_of(job), sources=(source,))
+    decision = plan_workload(world, NOW)
+    policy = resolve_policy((source,))
+    if isinstance(policy, InvalidPolicy):
+        assert policy.failure.message.isprintable()
+        assert isinstance(decision, Plan)
+        kinds = [action.target.kind for action in decision.actions]
+        assert ("PodGroup" in kinds) is not schema.asks_to_hold(text)
+        assert "Event" in kinds
+    plan_pods(world, NOW)
+
+
+@pytest.mark.parametrize(
+    ("content", "held"),
+    [
+        pytest.param("workload: {onFailure: Hold, bogus: 1}", True, id="a policy that is invalid elsewhere"),
+        pytest.param({"workload": {"onFailure": "Hold"}}, True, id="a field of a runtime"),
+        pytest.param("workload: {onFailure: Basic}", False, id="a policy that says Basic"),
+        pytest.param("workload: [", False, id="no YAML"),
+        pytest.param("[]", False, id="no mapping"),
+    ],
+)
+def test_an_invalid_policy_still_decides_whether_pods_are_held(content: Any, held: bool) -> None:
+    """Who wrote Hold does not want pods to run without their gang because of a slip elsewhere."""
+    assert schema.asks_to_hold(content) is held
+
+
+FLAG = "workload: {onScale: Flag}"
+
+
+def a_source(kind: PolicySourceKind, content: str) -> PolicySource:
+    """A policy source named by its kind."""
+    return PolicySource(kind, f"the {kind}", content)
+
+
+def test_the_first_source_decides() -> None:
+    """Lower policy sources are not read, also if the first is invalid."""
+    below = a_source(PolicySourceKind.NAMESPACE, FLAG)
+    policy = resolve_policy((a_source(PolicySourceKind.OWNER, "workload: {}"), below))
+    assert isinstance(policy, EffectivePolicy)
+    assert policy.where == "the owner"
+    invalid = resolve_policy((a_source(PolicySourceKind.OWNER, "workload: {onScal: Flag}"), below))
+    assert isinstance(invalid, InvalidPolicy)
+    assert invalid.failure.reason == Reason.INVALID_POLICY
+    assert "the owner: workload.onScal: " in invalid.failure.message
+    assert resolve_policy(()) == DEFAULT
+
+
+def test_a_workload_says_which_policy_it_was_made_under() -> None:
+    """Stored as JSON it may be longer than the limit, and is still read, whatever became of its source."""
+    names = ",".join(["a"] * 8000)
+    text = f"workload: {{groups: [{{name: a, replicatedJobs: [{names}]}}], onScale: Flag}}"
+    policy = resolve_policy((a_source(PolicySourceKind.NAMESPACE, text),))
+    assert isinstance(policy, EffectivePolicy)
+    annotations = policy_annotations(policy)
+    assert len(annotations[ANNOTATION]) > limits.POLICY_BYTES
+    stored = Workload.read(a_workload(modifiers=(annotated(annotations),)))
+    again = resolve_policy(source_of_workload(stored))
+    assert isinstance(again, EffectivePolicy)
+    assert (again.where, again.workload, again.kept) == ("the namespace", policy.workload, True)
+    assert source_of_workload(Workload.read(a_workload())) == ()
+
+
+def test_the_annotation_of_a_runtime_comes_before_its_spec() -> None:
+    """An empty podGroupPolicy, which an older CRD leaves behind, is none."""
+    runtime = {
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "mine", "annotations": {ANNOTATION: FLAG}},
+        "spec": {"podGroupPolicy": {"volcano": {}}},
+    }
+    kinds = [source.kind for source in sources_of_runtime(runtime)]
+    assert kinds == [PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC]
+    assert sources_of_runtime({"spec": {"podGroupPolicy": {}}}) == ()
+
+
+@pytest.mark.parametrize("other", ["coscheduling", "volcano"])
+def test_policies_of_the_trainer_itself_are_left_to_it(other: str) -> None:
+    """spec.podGroupPolicy of a runtime is the Trainer's own field; elsewhere the message has the command."""
+    content = {other: {"scheduleTimeoutSeconds": 60}}
+    policy = resolve_policy((PolicySource(PolicySourceKind.RUNTIME_SPEC, "spec", content),))
+    assert policy == EffectivePolicy("spec", None, other)
+    invalid = resolve_policy((a_source(PolicySourceKind.RUNTIME, json.dumps(content)),))
+    assert isinstance(invalid, InvalidPolicy)
+    assert "kubectl patch clustertrainingruntime NAME --type merge -p" in invalid.failure.message
+
+
+def test_only_a_runtime_hands_its_pods_to_kai() -> None:
+    """There mark_runtime writes queue and schedulerName before any pod exists."""
+    text = "kaiScheduler: {queue: team-a}"
+    policy = resolve_policy((a_source(PolicySourceKind.RUNTIME, text),))
+    assert policy == EffectivePolicy("the runtime", None, "kaiScheduler", "team-a")
+    invalid = resolve_policy((a_source(PolicySourceKind.OWNER, text),))
+    assert isinstance(invalid, InvalidPolicy)
+    command = f"kubectl annotate --overwrite clustertrainingruntime NAME '{ANNOTATION}={{{text}}}'"
+    assert command in invalid.failure.message
