@@ -23,7 +23,7 @@ class ResourceEvent:
     """A change of an object. Only a hint: the object may have changed again since.
 
     Attributes:
-        id: the CloudEvent's id, for logs; the same for retries, another one from a second adapter.
+        id: the CloudEvent's id, the same for retries.
         happened: whether the object was added, updated or deleted.
         ref: the object; with its UID in Resource mode only.
         object: the object at the time of the event, in Resource mode; None in Reference mode.
@@ -37,20 +37,14 @@ class ResourceEvent:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A request to run the step on all objects that it is responsible for."""
+    """A request to run the step on all objects of its kinds."""
 
     id: str
 
 
 @dataclass(frozen=True)
 class OtherEvent:
-    """A valid CloudEvent of another type: a reply event of a step, or an event that Muster does not know.
-
-    Attributes:
-        id: the CloudEvent's id.
-        type: the CloudEvent's type.
-        data: parsed JSON; bytes if the content type is not JSON; None without data.
-    """
+    """A CloudEvent of another type, such as a reply event; `data` is parsed if it is JSON."""
 
     id: str
     type: str

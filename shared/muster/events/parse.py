@@ -1,47 +1,70 @@
-"""Parsing of events: the change of an object, a sweep, or another event.
+"""Reading of events: the change of an object, a sweep, or another event.
 
-Types and data as Knative's ApiServerSource sends them (knative/eventing v0.47,
+Types and data are those of Knative's ApiServerSource (knative/eventing v0.47,
 pkg/adapter/apiserver/events/events.go): `dev.knative.apiserver.resource.*` carries the whole object,
 `dev.knative.apiserver.ref.*` its apiVersion, kind, namespace and name.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from muster.events.cloudevent import (
-    PARSED,
-    UNLIMITED,
-    EventLimits,
-    JsonReader,
-    Received,
-    UnreadableEvent,
-    receive,
-    shown,
-)
+from cloudevents.core.base import BaseCloudEvent
+from cloudevents.core.bindings.http import HTTPMessage, from_binary, from_structured
+from cloudevents.core.exceptions import CloudEventValidationError
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent
+
 from muster.events.model import Event, Happened, OtherEvent, ResourceEvent, Sweep
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAME
 
-__all__ = ["SWEEPS", "UnreadableEvent", "owner_of", "parse"]
-
+STRUCTURED = JSONFormat.CONTENT_TYPE
 SWEEPS = frozenset({"dev.muster.sweep", "dev.knative.sources.ping"})
 """The types of sweep events; their data is not read."""
 
 RESOURCE_TYPE = re.compile(r"dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)")
 
-# Everything that gets into a URL path must be a valid name of Kubernetes, so that it cannot change the path.
+# What gets into a URL path must be a valid name of Kubernetes, so that it cannot change the path.
 API_VERSION = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[a-z0-9]+")
 KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 NAMESPACE = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 UID = re.compile(r"[A-Za-z0-9-]{0,64}")
 
 
-def parse(
-    headers: Mapping[str, str], body: bytes, limits: EventLimits = UNLIMITED, reader: JsonReader = PARSED
-) -> Event:
+class UnreadableEvent(ValueError):
+    """The request is no valid CloudEvent, or has invalid data; sending it again would not help."""
+
+    def __init__(self, message: str, path: str) -> None:
+        """Create the error about a header or field as the sender wrote it: `ce-id`, `data.metadata.name`."""
+        super().__init__(f"{path}: {message}")
+
+
+def receive(headers: Mapping[str, str], body: bytes) -> BaseCloudEvent:
+    """Return the CloudEvent of a request, in binary or structured mode.
+
+    Raises:
+        UnreadableEvent: the request is no CloudEvent 1.0.
+    """
+    message = HTTPMessage({name.lower(): value for name, value in headers.items()}, body)
+    # from_http looks for ce- headers, not at the content type (cloudevents/sdk-python issue 63).
+    is_structured = message.headers.get("content-type", "").lower().startswith(STRUCTURED)
+    read, prefix = (from_structured, "") if is_structured else (from_binary, "ce-")
+    try:
+        return read(message, JSONFormat(), CloudEvent)
+    except CloudEventValidationError as error:
+        name, failures = next(iter(error.errors.items()))
+        raise UnreadableEvent(str(failures[0]), f"{prefix}{name}") from None
+    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError) as error:
+        # What is no JSON object or no time is not checked there (cloudevents/sdk-python issue 116).
+        path = "body" if is_structured else "ce-time"
+        raise UnreadableEvent(f"cannot be read: {error}", path) from None
+
+
+def parse(headers: Mapping[str, str], body: bytes) -> Event:
     """Return the event of a request, in binary or structured mode.
 
     The object is taken from the data, not from the extensions `kind`, `name`, `namespace` and `apiversion`,
@@ -50,34 +73,30 @@ def parse(
     Raises:
         UnreadableEvent: the request is no CloudEvent 1.0, or an ApiServerSource event without its object.
     """
-    event = receive(headers, body, limits, reader)
-    if event.type in SWEEPS:
-        return Sweep(event.id)
-    matched = RESOURCE_TYPE.fullmatch(event.type)
+    event = receive(headers, body)
+    if event.get_type() in SWEEPS:
+        return Sweep(event.get_id())
+    matched = RESOURCE_TYPE.fullmatch(event.get_type())
     if matched is None:
-        return OtherEvent(event.id, event.type, event.data)
+        return OtherEvent(event.get_id(), event.get_type(), event.get_data())
     mode, happened = matched.groups()
-    return _resource_event(event, Happened(happened), with_object=mode == "resource")
+    data = metadata = _object(event.get_data(), "data")
+    path = "data"
+    if mode == "resource":
+        path = "data.metadata"
+        metadata = _object(data.get("metadata"), path)
+    ref = _ref(data, metadata, "data", path)
+    return ResourceEvent(event.get_id(), Happened(happened), ref, data if mode == "resource" else None)
 
 
 def owner_of(event: OtherEvent) -> ObjectRef:
-    """Return the object that a reply event of a step is about: `owner` of its data (`muster.events.reply`).
+    """Return the object that a reply event of a step is about: `owner` of its data (`muster.events.replies`).
 
     Raises:
         UnreadableEvent: the event has no such data.
     """
     owner = _object(_object(event.data, "data").get("owner"), "data.owner")
     return _ref(owner, owner, "data.owner", "data.owner")
-
-
-def _resource_event(event: Received, happened: Happened, *, with_object: bool) -> ResourceEvent:
-    data = metadata = _object(event.data, "data")
-    metadata_path = "data"
-    if with_object:
-        metadata_path = "data.metadata"
-        metadata = _object(data.get("metadata"), metadata_path)
-    ref = _ref(data, metadata, "data", metadata_path)
-    return ResourceEvent(event.id, happened, ref, data if with_object else None)
 
 
 def _ref(kinds: Mapping[str, Any], names: Mapping[str, Any], kinds_path: str, names_path: str) -> ObjectRef:
@@ -91,10 +110,8 @@ def _ref(kinds: Mapping[str, Any], names: Mapping[str, Any], kinds_path: str, na
 
 
 def _object(value: Any, path: str) -> Mapping[str, Any]:
-    if value is None:
-        raise UnreadableEvent("is missing", path)
     if not isinstance(value, dict):
-        raise UnreadableEvent("must be a JSON object", path)
+        raise UnreadableEvent("is missing" if value is None else "must be a JSON object", path)
     return value
 
 
@@ -108,12 +125,17 @@ def _text(
 ) -> str:
     value = holder.get(field)
     path = f"{holder_path}.{field}"
+    if value is None and optional:
+        return ""
     if value is None:
-        if optional:
-            return ""
         raise UnreadableEvent("is missing", path)
     if not isinstance(value, str):
-        raise UnreadableEvent(f"must be a string, not {shown(value)}", path)
+        raise UnreadableEvent(f"must be a string, not {_shown(value)}", path)
     if not pattern.fullmatch(value):
-        raise UnreadableEvent(f"{shown(value)} cannot be the {field} of a Kubernetes object", path)
+        raise UnreadableEvent(f"{_shown(value)} cannot be the {field} of a Kubernetes object", path)
     return value
+
+
+def _shown(value: Any) -> str:
+    """Return a value as JSON, cut to 80 characters."""
+    return json.dumps(value)[:80]

@@ -9,8 +9,6 @@ of a wrong type is a ValidationError, which the runtime answers with 400 and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import by_kind
@@ -23,7 +21,6 @@ from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 
 ADD, UPDATE = Happened.ADD, Happened.UPDATE
-_JOBS = "replicatedJobs"
 
 
 def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None:
@@ -42,19 +39,9 @@ def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None
 
 
 def owner_in(event: ResourceEvent) -> OwnerObject | None:
-    """Return the owner in an event, without replicatedJobs; None if it has no object, or is about no owner.
-
-    No predicate looks at replicatedJobs, of which 13 KB can have a thousand, and no tenant pays for what a
-    predicate takes: it runs before the event has a turn.
-    """
+    """Return the owner in an event; None if it has no object, or is about no owner."""
     kind = kind_of(event.ref)
-    if event.object is None or kind is None:
-        return None
-    spec = event.object.get("spec")
-    if isinstance(spec, Mapping) and _JOBS in spec:
-        spec = {name: value for name, value in spec.items() if name != _JOBS}
-        return kind.view.read({**event.object, "spec": spec})
-    return kind.view.read(event.object)
+    return None if event.object is None or kind is None else kind.view.read(event.object)
 
 
 def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
@@ -66,7 +53,7 @@ def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
 def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
     """Return `owner_to_group`'s result, but UpToDate for an update whose PodGroupsReady is True already.
 
-    A Workload that was deleted by hand is created again by a sweep, as are its groups.
+    A sweep creates a Workload that was deleted by hand again, and its groups.
     """
     owner = owner_in(event)
     if owner is None:

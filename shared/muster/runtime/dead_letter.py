@@ -1,21 +1,20 @@
 """The sink of dead letters: keeps undelivered events as ConfigMaps until `muster redrive` sends them again.
 
-Not a `Step`, because it must keep events that cannot be parsed, such as those that a step refused as
-unreadable. It shares only the serving with steps.
+Not a `Step`: it keeps events that a step refused as unreadable too. It shares only the serving with steps.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from operator import itemgetter
 from threading import Lock
 from typing import Any
 
-from muster.cluster.errors import AlreadyExists, Forbidden, Gone, Unavailable
-from muster.cluster.interface import Object, RawCluster
+from muster.cluster.errors import AlreadyExists, Gone, Unavailable
+from muster.cluster.interface import RawCluster
 from muster.cluster.permissions import may
-from muster.cluster.read import collect
 from muster.events import dead_letters
 from muster.events.dead_letters import DeadLetter
 from muster.objects.meta import ObjectRef
@@ -33,9 +32,6 @@ from muster.runtime.telemetry.metrics import Metrics
 NAME = "dead_letter"
 MANAGER = "muster-dead-letter"
 PERMISSIONS = may("create list delete", CONFIGMAPS)
-LETTER_BYTES = 64 * 1024
-"""The largest ConfigMap of a dead letter, as it is sent to the API server. Of a larger event only the
-attributes are kept; the sweep covers its object."""
 
 
 class DeadLetters:
@@ -66,7 +62,7 @@ class DeadLetters:
         self._clock = clock
         self.namespace = settings.dead_letter_namespace or own_namespace()
         self._kept: deque[str] | None = None
-        self._kept_lock = Lock()
+        self._lock = Lock()
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """Return the answer to a dead letter: 202 once it is stored; never raises."""
@@ -74,8 +70,8 @@ class DeadLetters:
             started = time.perf_counter()
             letter: DeadLetter | None = None
             try:
-                letter = dead_letters.cut(dead_letters.of_request(headers, body), LETTER_BYTES)
-                outcome = self._write(letter, dead_letters.to_config_map(letter, self.namespace))
+                letter = dead_letters.of_request(headers, body)
+                outcome = self._store(letter)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             self._report(headers, letter, outcome, time.perf_counter() - started)
@@ -86,9 +82,13 @@ class DeadLetters:
         self._report(headers, None, responses.BODY_TOO_LARGE, 0.0)
         return responses.answer(responses.BODY_TOO_LARGE)
 
-    def _write(self, letter: DeadLetter, config_map: Mapping[str, Any]) -> Outcome:
+    def _store(self, letter: DeadLetter) -> Outcome:
+        """Store a letter unless it is stored already, then delete the oldest above the limit."""
         message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"
-        kept = self._stored_names()
+        config_map = dead_letters.to_config_map(letter, self.namespace)
+        with self._lock:
+            if self._kept is None:
+                self._kept = deque(self._stored())
         try:
             self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
         except AlreadyExists:
@@ -96,38 +96,26 @@ class DeadLetters:
         except Gone as error:
             # A missing namespace leaves a step nothing to do, but would lose a dead letter: retry.
             raise Unavailable(error.message) from error
-        with self._kept_lock:
-            kept.append(letter.name)
-            surplus = deque(kept.popleft() for _ in range(len(kept) - self.settings.dead_letter_limit))
-        try:
-            while surplus:
-                self._cluster.write(Action(Verb.DELETE, self._ref(surplus[0])), self.manager)
-                surplus.popleft()
-        except Forbidden:
-            surplus.popleft()  # or it would keep all others from being deleted
-            raise
-        finally:
-            with self._kept_lock:
-                kept.extendleft(reversed(surplus))  # the next letter tries again
+        with self._lock:
+            self._kept.append(letter.name)
+            while len(self._kept) > self.settings.dead_letter_limit:
+                # Does nothing if the letter was redriven meanwhile.
+                self._cluster.write(Action(Verb.DELETE, self._ref(self._kept[0])), self.manager)
+                self._kept.popleft()
         return Outcome(OutcomeKind.DONE, Reason.DEAD_LETTER_STORED, message, actions=1)
+
+    def _stored(self) -> list[str]:
+        """Return the names of the stored letters, oldest first."""
+        config_maps = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
+        letters = (
+            body["metadata"]
+            for body in config_maps
+            if body["metadata"]["name"].startswith(dead_letters.PREFIX)
+        )
+        return [letter["name"] for letter in sorted(letters, key=itemgetter("creationTimestamp", "name"))]
 
     def _ref(self, name: str) -> ObjectRef:
         return ObjectRef(CONFIGMAPS.api_version, CONFIGMAPS.kind, self.namespace, name)
-
-    def _stored_names(self) -> deque[str]:
-        """Return the names of the dead letters, oldest first; listed once, because each may have 64 KiB.
-
-        Of each page only the names and times are kept: in a namespace that Muster shares, a team may write
-        ConfigMaps of a megabyte with the label.
-
-        The name of a letter that was redriven meanwhile stays until it is the oldest; deleting it then does
-        nothing.
-        """
-        with self._kept_lock:
-            if self._kept is None:
-                ages = collect(self._cluster, CONFIGMAPS, _ages, self.namespace, labels=dead_letters.SELECTOR)
-                self._kept = deque(name for _, name in sorted(ages))
-            return self._kept
 
     def _report(
         self, headers: Mapping[str, str], letter: DeadLetter | None, outcome: Outcome, seconds: float
@@ -146,11 +134,3 @@ def _how_it_failed(letter: DeadLetter) -> str:
     if not letter.code:
         return "did not answer in time, or not with an event"
     return f"answered {letter.code}: {letter.answer}" if letter.answer else f"answered {letter.code}"
-
-
-def _ages(config_maps: Iterable[Object]) -> Iterator[tuple[str, str]]:
-    """Yield the creation time and name of each ConfigMap that is named like a dead letter."""
-    for config_map in config_maps:
-        metadata = config_map["metadata"]
-        if dead_letters.is_name(metadata["name"]):
-            yield metadata.get("creationTimestamp", ""), metadata["name"]

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from muster.cluster.interface import Cluster
 from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
-from muster.events.reply import reply_event
+from muster.events.replies import reply_event
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
