@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 
-from muster.simulator.broker.attempts import (
+from muster.simulator.broker.delivery import (
     DeliveryOutcome,
     Recipient,
     Wait,
@@ -24,18 +24,13 @@ from muster.simulator.broker.attempts import (
     passed_headers,
     trace_headers,
 )
-from muster.simulator.broker.attributes import NotAnEventError
-from muster.simulator.broker.delivery import LONGEST_ANSWER
-from muster.simulator.broker.events import CloudEvent
+from muster.simulator.broker.events import CloudEvent, NotAnEventError
 from muster.simulator.broker.targets import HttpTarget, Target
 from muster.simulator.broker.wiring import Trigger, Wiring
 from muster.simulator.clock import now
 
 FIRST_TTL = 255
 """Maximum length of a chain of replies; the next reply is dropped (cmd/broker/ingress/main.go, v0.47.0)."""
-
-MOST_BYTES = 256 * 1024 * 1024
-"""The most bytes of data of all events that wait or are delivered, each counted for each of its triggers."""
 
 TTL = "knativebrokerttl"
 ADDRESS = "http://broker-ingress.knative-eventing.svc.cluster.local"
@@ -44,16 +39,11 @@ ADDRESS = "http://broker-ingress.knative-eventing.svc.cluster.local"
 _log = logging.getLogger(__name__)
 
 
-class AnswerTooLongError(Exception):
-    """The answer of a failed delivery would end Knative's dispatcher, which loses all events it holds."""
-
-
 class RefusedError(Exception):
     """The broker did not accept an event.
 
     Attributes:
-        status: the HTTP status: 400 if the TTL is used up or a reply is invalid, 503 if a queue is full, or
-            all of them together.
+        status: the HTTP status: 400, the TTL is used up or a reply is invalid.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -78,9 +68,6 @@ class Report:
     seconds: float
     reply: CloudEvent | None = None
     dead_letter: int | None = None
-
-
-Observer = Callable[[Report], None]
 
 
 @dataclass(frozen=True)
@@ -108,9 +95,8 @@ class Broker:
         wiring: Wiring,
         subscribers: Mapping[str, Target | str],
         *,
-        observe: Observer | None = None,
+        observe: Callable[[Report], None] = lambda _report: None,
         workers: int = 100,
-        capacity: int = 10_000,
         clock: Callable[[], str] = now,
     ) -> None:
         """Create a broker; `start` starts its workers.
@@ -120,10 +106,7 @@ class Broker:
             subscribers: URL or function of each Service that a trigger or dead letter sink refers to, by the
                 name of the Service with the path, as in `Trigger.subscriber`.
             observe: called after every delivery, in the thread of the delivery.
-            workers: deliveries of a trigger at the same time, each in a thread that is started when it is
-                needed; Knative has no limit. 0: events are delivered by `pump` only.
-            capacity: maximum number of queued events per trigger; above it events are refused. Without
-                workers there is no limit, nor one of bytes: a replay has its events in memory already.
+            workers: deliveries of a trigger at the same time; 0: events are delivered by `pump` only.
             clock: returns the arrival time of an event.
 
         Raises:
@@ -135,15 +118,18 @@ class Broker:
             name: HttpTarget(target, connections=workers or 1) if isinstance(target, str) else target
             for name, target in subscribers.items()
         }
-        self._check_subscribers()
-        self._observe = observe or (lambda _report: None)
-        self._capacity = capacity
+        for trigger in wiring.triggers:
+            for name in filter(None, (trigger.subscriber, trigger.delivery.dead_letter)):
+                if name not in self._targets:
+                    raise LookupError(
+                        f"trigger {trigger.name} needs Service {name}, which has no address here"
+                    )
+        self._observe = observe
         self._clock = clock
         self._queues: dict[str, deque[_Queued]] = {trigger.name: deque() for trigger in wiring.triggers}
         self._changed = threading.Condition()
         self._number = 0
         self._in_flight = 0
-        self._bytes = 0
         self._stopping = threading.Event()
         self._workers = workers
         self._pools: dict[str, ThreadPoolExecutor] = {}
@@ -165,7 +151,6 @@ class Broker:
             self._stopping.set()
             pools, self._pools = self._pools, {}
             for queue in self._queues.values():
-                self._bytes -= sum(len(queued.event.data) for queued in queue)
                 queue.clear()
             self._changed.notify_all()
         for pool in pools.values():
@@ -175,28 +160,24 @@ class Broker:
                 target.close()
 
     def publish(self, event: CloudEvent, headers: Mapping[str, str] | None = None) -> None:
-        """Queue an event for all matching triggers, or for none if one queue, or the memory, is full.
-
-        Args:
-            event: a valid event.
-            headers: those of the request; some of them are passed on.
+        """Queue a valid event for all matching triggers; some headers of its request are passed on.
 
         Raises:
-            RefusedError: the TTL is used up, or a queue or the memory is full.
+            RefusedError: the TTL is used up.
         """
-        headers = headers or {}
-        passed = {**passed_headers(headers), **trace_headers(headers)}
-        self._accept(event, _ttl(event), passed, bounded=bool(self._workers))
+        headers, ttl = headers or {}, FIRST_TTL
+        with suppress(ValueError):
+            ttl = int(event[TTL]) - 1
+        self._accept(event, ttl, {**passed_headers(headers), **trace_headers(headers)})
 
     def idle(self) -> bool:
         """Whether nothing is queued or in flight."""
-        with self._changed:
-            return self._is_idle()
+        return self._in_flight == 0 and not any(self._queues.values())
 
     def drain(self, timeout: float) -> bool:
         """Wait until the broker is idle; return False after `timeout` seconds."""
         with self._changed:
-            return self._changed.wait_for(self._is_idle, timeout)
+            return self._changed.wait_for(self.idle, timeout)
 
     def pump(self) -> int:
         """Deliver queued events and their replies in this thread; return the number of deliveries."""
@@ -206,41 +187,23 @@ class Broker:
             if not waiting:
                 return delivered
             first = min(waiting, key=lambda trigger: self._queues[trigger.name][0].number)
-            queued = self._queues[first.name].popleft()
-            self._deliver(first, queued, lambda _seconds: False)
-            self._bytes -= len(queued.event.data)
+            self._deliver(first, self._queues[first.name].popleft(), lambda _seconds: False)
             delivered += 1
 
-    def _check_subscribers(self) -> None:
-        for trigger in self.wiring.triggers:
-            for name in filter(None, (trigger.subscriber, trigger.delivery.dead_letter)):
-                if name not in self._targets:
-                    raise LookupError(
-                        f"trigger {trigger.name} needs Service {name}, which has no address here"
-                    )
-
-    def _accept(self, event: CloudEvent, ttl: int, passed: Mapping[str, str], *, bounded: bool) -> None:
+    def _accept(self, event: CloudEvent, ttl: int, passed: Mapping[str, str]) -> None:
         if ttl <= 0:
             raise RefusedError(
                 400, f"event {event['id']} of type {event['type']} follows {FIRST_TTL} replies"
             )
         arrived = event.without(TTL).with_attributes(knativearrivaltime=self._clock())
         with self._changed:
-            triggers = [trigger for trigger in self.wiring.triggers if trigger.passes(arrived.attributes)]
-            if bounded and any(len(self._queues[trigger.name]) >= self._capacity for trigger in triggers):
-                raise RefusedError(503, f"{self._capacity} events are waiting already")
-            size = len(arrived.data) * len(triggers)
-            if bounded and self._bytes + size > MOST_BYTES:
-                raise RefusedError(503, f"events of {MOST_BYTES} bytes are waiting already")
-            self._bytes += size
-            for trigger in triggers:
+            for trigger in self.wiring.triggers:
+                if not trigger.passes(arrived.attributes):
+                    continue
                 self._number += 1
                 self._queues[trigger.name].append(_Queued(self._number, arrived, ttl, passed))
                 if pool := self._pools.get(trigger.name):
                     pool.submit(self._work, trigger)
-
-    def _is_idle(self) -> bool:
-        return self._in_flight == 0 and not any(self._queues.values())
 
     def _work(self, trigger: Trigger) -> None:
         """Deliver the next event of a trigger."""
@@ -257,7 +220,6 @@ class Broker:
         finally:
             with self._changed:
                 self._in_flight -= 1
-                self._bytes -= len(queued.event.data)
                 self._changed.notify_all()
 
     def _deliver(self, trigger: Trigger, queued: _Queued, wait: Wait) -> None:
@@ -276,10 +238,9 @@ class Broker:
                 passed = {**answered, "Kn-Namespace": trigger.namespace}
         dead_letter = None
         if failed:
-            _check_length(trigger, error)
             # An event that was a dead letter before keeps the attributes of that failure (`AddExtension`).
             earlier = {name: queued.event[name] for name in error if queued.event[name]}
-            letter = queued.event.with_attributes(**{TTL: str(queued.ttl)}, **error | earlier)
+            letter = queued.event.with_attributes(**{TTL: str(queued.ttl)}, **{**error, **earlier})
             dead_letter = self._send_dead_letter(trigger, letter, passed, wait)
         self._observe(
             Report(
@@ -298,8 +259,7 @@ class Broker:
             reply.validate()
         except NotAnEventError as error:
             raise RefusedError(400, f"reply: {error}") from error
-        # Replies are not bounded: a worker must never wait for its own queue to drain.
-        self._accept(reply, ttl, passed, bounded=False)
+        self._accept(reply, ttl, passed)
 
     def _send_dead_letter(
         self, trigger: Trigger, event: CloudEvent, headers: Mapping[str, str], wait: Wait
@@ -318,18 +278,3 @@ class Broker:
         address = f"http://{name}.{trigger.namespace}{slash}{path}"
         address = target.url if isinstance(target, HttpTarget) else address
         return Recipient(target, address, headers, may_reply="Prefer" in headers)
-
-
-def _check_length(trigger: Trigger, error: Mapping[str, str]) -> None:
-    """Raise AnswerTooLongError if a dead letter's answer is longer than Knative's dispatcher survives."""
-    if trigger.delivery.dead_letter and len(error.get("knativeerrordata", "")) > 4 * LONGEST_ANSWER // 3:
-        raise AnswerTooLongError(
-            f"{trigger.name} answered {error['knativeerrorcode']} with more than {LONGEST_ANSWER} bytes"
-        )
-
-
-def _ttl(event: CloudEvent) -> int:
-    """Return the remaining TTL of an event; FIRST_TTL if the event has none."""
-    with suppress(ValueError):
-        return int(event[TTL]) - 1
-    return FIRST_TTL

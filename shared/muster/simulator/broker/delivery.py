@@ -1,19 +1,24 @@
-"""Delivery options of a broker: retries, waits, failures and the attributes of dead letters.
+"""One event to one recipient: attempts, waits, and the result.
 
-As knative.dev/eventing v0.47.0 `pkg/kncloudevents` does it (retries.go, event_dispatcher.go).
+As the multi-tenant broker of knative.dev/eventing v0.47.0 does it: `pkg/broker/filter/filter_handler.go`
+calls the subscriber, `pkg/kncloudevents` (retries.go, event_dispatcher.go) retries and makes dead letters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import base64
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from http import HTTPStatus
+from itertools import count
 from typing import Any
-from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
 from muster.kustomize import UnsupportedManifestError
+from muster.simulator.broker.events import CloudEvent, NotAnEventError, is_event
+from muster.simulator.broker.targets import Answer, NoAnswerError, Target
 
 LONGEST_ANSWER = 768
 """Bytes of a failed answer's body that a dead letter can carry, as 1024 characters of base64.
@@ -22,20 +27,17 @@ Knative 0.47.0 means to cut longer ones, but its dispatcher ends with a panic: i
 a buffer of 1024 bytes (`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
 """
 
-_LARGEST_EXPONENT = 60
-"""The largest power of two that multiplies a backoff delay: a float overflows at 1,024."""
+Wait = Callable[[float], bool]
+"""Waits so many seconds; True means that the broker is stopping and nothing is tried again."""
 
-_LONGEST_SECONDS = 366 * 24 * 3600.0
-"""The longest wait; threads cannot wait for 300 years."""
-
-_RETRIED = frozenset({404, 408, 409, 429, *range(500, 600)})
+_RETRIED = frozenset({0, 404, 408, 409, 429, *range(500, 600)})
 _DURATION = TypeAdapter(timedelta)
 _KNOWN = {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """A DeliverySpec; the default is Knative's without one: one attempt, no time-out, no dead letter.
+    """A DeliverySpec; the default is Knative's without one: one attempt, no timeout, no dead letter.
 
     Attributes:
         retry: attempts after the first.
@@ -56,39 +58,24 @@ class Delivery:
         """Return a `delivery` block.
 
         Raises:
-            UnsupportedManifestError: a field other than retry, backoffPolicy, backoffDelay, timeout and
-                deadLetterSink (`retryAfterMax` is alpha and refused by Knative too), a broken duration, a
-                negative number of retries, a time-out of 0, or a sink that is not a Service.
+            UnsupportedManifestError: a field that is not known here, or a broken duration.
         """
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(
                 f"delivery: {', '.join(unknown)} is not understood by the local broker"
             )
-        policy = spec.get("backoffPolicy", "")
-        if policy not in ("", "linear", "exponential"):
-            raise UnsupportedManifestError(
-                f"delivery.backoffPolicy: {policy!r} is neither linear nor exponential"
-            )
-        retry, timeout = int(spec.get("retry", 0)), seconds_of(spec["timeout"]) if "timeout" in spec else None
-        if retry < 0 or timeout == 0:
-            raise UnsupportedManifestError(f"delivery: retry {retry} or timeout {timeout} is too small")
         sink = spec.get("deadLetterSink")
         return cls(
-            retry=retry,
-            policy=policy,
-            delay=seconds_of(spec["backoffDelay"]) if "backoffDelay" in spec else 0.0,
-            timeout=timeout,
+            retry=spec.get("retry", 0),
+            policy=spec.get("backoffPolicy", ""),
+            delay=_seconds(spec["backoffDelay"]) if "backoffDelay" in spec else 0.0,
+            timeout=_seconds(spec["timeout"]) if "timeout" in spec else None,
             dead_letter=destination(sink) if sink else "",
         )
 
-    def or_sink_of(self, broker: Delivery) -> Delivery:
-        """Return this delivery with its own dead letter sink, else the broker's (`resolveDeadLetterSink`)."""
-        return self if self.dead_letter else replace(self, dead_letter=broker.dead_letter)
-
     def wait_before_retry(self, number: int) -> float:
         """Return the seconds before a retry. The first is number 0: a linear policy retries once at once."""
-        factors = {"": 0.0, "linear": float(number), "exponential": 2.0 ** min(number, _LARGEST_EXPONENT)}
-        return min(self.delay * factors[self.policy], _LONGEST_SECONDS)
+        return self.delay * {"": 0, "linear": number, "exponential": 2**number}[self.policy]
 
 
 def destination(spec: Mapping[str, Any]) -> str:
@@ -98,25 +85,97 @@ def destination(spec: Mapping[str, Any]) -> str:
     which Knative resolves against the address of the reference.
 
     Raises:
-        UnsupportedManifestError: there is no reference, or the `uri` is an address of its own or no URL.
+        UnsupportedManifestError: there is no reference.
     """
-    name: str = (spec.get("ref") or {}).get("name", "")
-    try:
-        uri = urlsplit(spec.get("uri", ""))
-    except ValueError as error:  # `//[`
-        raise UnsupportedManifestError(f"uri {spec['uri']!r}: {error}") from None
-    if not name or uri.scheme or uri.netloc:
+    if "ref" not in spec:
         raise UnsupportedManifestError("the local broker knows subscribers by `ref`, not by `uri`")
-    path = uri.path.strip("/")
+    name: str = spec["ref"]["name"]
+    path = spec.get("uri", "").strip("/")
     return f"{name}/{path}" if path else name
 
 
-def is_retried(status: int) -> bool:
-    """Whether an answer is worth another attempt; status 0 stands for no answer at all.
+def _seconds(text: str) -> float:
+    """Return the seconds of an ISO 8601 duration such as `PT0.2S`."""
+    try:
+        return _DURATION.validate_python(text).total_seconds()
+    except ValidationError as error:
+        raise UnsupportedManifestError(f"{text!r} is not an ISO 8601 duration") from error
 
-    A `Retry-After` header changes nothing: Knative honours it only with the alpha field retryAfterMax.
+
+@dataclass(frozen=True)
+class DeliveryOutcome:
+    """The outcome of one delivery.
+
+    Attributes:
+        status: of the last attempt; 0 when no answer came, 502 for a success whose body is no event.
+        attempts: how often the recipient was called.
+        reply: the event it answered with; it is not validated yet.
+        passed: the headers of the answer that are passed on with a reply.
+        error: the extensions a dead letter gets; empty after a timeout and after a 502 of the broker's own.
+        cut_short: the broker stopped while the event waited to be tried again, so nobody has refused it.
     """
-    return status == 0 or status in _RETRIED
+
+    status: int
+    attempts: int = 1
+    reply: CloudEvent | None = None
+    passed: Mapping[str, str] = field(default_factory=dict)
+    error: Mapping[str, str] = field(default_factory=dict)
+    cut_short: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the recipient took the event."""
+        return is_success(self.status)
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """A subscriber or dead letter sink.
+
+    Attributes:
+        address: what a dead letter names as `knativeerrordest`.
+        headers: sent beside those of the event.
+        may_reply: whether the body of a success is an event for the broker; that of a sink is ignored.
+    """
+
+    target: Target
+    address: str
+    headers: Mapping[str, str]
+    may_reply: bool
+
+
+def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: Wait) -> DeliveryOutcome:
+    """Call a recipient until it accepts, refuses for good, or the retries are used up."""
+    for attempt in count(1):
+        outcome = replace(_once(recipient, event, delivery.timeout), attempts=attempt)
+        if outcome.status not in _RETRIED or attempt > delivery.retry:
+            break
+        if wait(delivery.wait_before_retry(attempt - 1)):
+            return replace(outcome, cut_short=True)
+    return outcome
+
+
+def failed_with(address: str, status: int, body: bytes) -> dict[str, str]:
+    """Return the extensions with which a dead letter names the recipient that failed, and its answer.
+
+    Raises:
+        ValueError: the answer is so long that Knative's dispatcher would end.
+    """
+    if len(body) > LONGEST_ANSWER:
+        raise ValueError(f"{address} answered {status} with more than {LONGEST_ANSWER} bytes")
+    encoded = base64.b64encode(body).decode()
+    return {"knativeerrordest": address, "knativeerrorcode": str(status), "knativeerrordata": encoded}
+
+
+def passed_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a message that go on with it (`PassThroughHeaders` in `pkg/utils/headers.go`)."""
+    prefixes = ("x-request-id", "retry-after", "knative-", "x-b3-")
+    return {name: value for name, value in headers.items() if name.lower().startswith(prefixes)}
+
+
+def trace_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers of a message that name its trace; replies have those of their event."""
+    return {name: value for name, value in headers.items() if name.lower() in {"traceparent", "tracestate"}}
 
 
 def is_success(status: int) -> bool:
@@ -124,20 +183,27 @@ def is_success(status: int) -> bool:
     return status in range(200, 300)
 
 
-def seconds_of(text: str) -> float:
-    """Return the seconds of an ISO 8601 duration of weeks or less, such as `PT0.2S`.
-
-    Raises:
-        UnsupportedManifestError: the text is no duration, is longer than a year, or has months or years.
-    """
-    date = text.partition("T")[0]
-    # pydantic also reads `1 day` and `00:10`, and counts 30 days for a month.
-    if not date.startswith("P") or set(date) & {"Y", "M"}:
-        raise UnsupportedManifestError(f"{text!r} is no ISO 8601 duration of weeks, days and less")
+def _once(recipient: Recipient, event: CloudEvent, timeout: float | None) -> DeliveryOutcome:
+    headers = {**event.headers(), **recipient.headers}
     try:
-        seconds = _DURATION.validate_python(text).total_seconds()
-    except ValidationError as error:
-        raise UnsupportedManifestError(f"{text!r} is not an ISO 8601 duration") from error
-    if seconds > _LONGEST_SECONDS:
-        raise UnsupportedManifestError(f"{text!r} is longer than a year")
-    return seconds
+        answer = recipient.target(headers, event.data, timeout)
+    except NoAnswerError as failure:
+        if failure.timed_out:
+            return DeliveryOutcome(0)
+        text = f"dispatch error: {failure}".encode()[:LONGEST_ANSWER]
+        return DeliveryOutcome(0, error=failed_with(recipient.address, 500, text))
+    if not is_success(answer.status):
+        error = failed_with(recipient.address, answer.status, answer.body)
+        return DeliveryOutcome(answer.status, error=error)
+    return _accepted(answer) if recipient.may_reply else DeliveryOutcome(answer.status)
+
+
+def _accepted(answer: Answer) -> DeliveryOutcome:
+    """Return the outcome of a 2xx: success with an empty body or an event; a text like `OK` is a failure."""
+    if not is_event(answer.headers):
+        return DeliveryOutcome(HTTPStatus.BAD_GATEWAY if answer.body else answer.status)
+    try:
+        reply = CloudEvent.read(answer.headers, answer.body)
+    except NotAnEventError:
+        return DeliveryOutcome(HTTPStatus.BAD_GATEWAY)
+    return DeliveryOutcome(answer.status, reply=reply, passed=passed_headers(answer.headers))

@@ -1,34 +1,26 @@
 """CloudEvents as a broker handles them: attributes and opaque data.
 
-The `cloudevents` package is not used, because it fills in missing attributes (id, time, specversion), which a
-broker must refuse, and parses the data, which a broker must not change. The rules are those of the
-CloudEvents 1.0 HTTP binding as github.com/cloudevents/sdk-go/v2 2.16.1 has them: reading an event
-(`ToEvent`) and validating it (`Event.Validate`) are two steps, since Knative answers differently to replies
-that fail them.
+The `cloudevents` package is not used, because it fills in missing attributes, which a broker must refuse, and
+parses the data, which a broker must not change. Reading an event and validating it are two steps, since
+Knative answers differently to replies that fail them.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from muster.objects.text import json_bytes
-from muster.simulator.broker import structured
-from muster.simulator.broker.attributes import (
-    VERSIONS,
-    NotAnEventError,
-    extension_name,
-    media_type,
-    parsed,
-    problem,
-    well_formed,
-)
+from typing import Any, Self
 
 STRUCTURED = "application/cloudevents+json"
 BATCH = "application/cloudevents-batch+json"
+_NAME = re.compile(r"[a-z0-9]+")
+
+
+class NotAnEventError(ValueError):
+    """The message is not a valid CloudEvent."""
 
 
 @dataclass(frozen=True)
@@ -64,46 +56,42 @@ class CloudEvent:
         """Return the event as a JSON object, as in recordings and dead letters."""
         if not self.data:
             return dict(self.attributes)
-        if structured.is_json(self["datacontenttype"]):
+        if _is_json(self["datacontenttype"]):
             return {**self.attributes, "data": json.loads(self.data)}
         return {**self.attributes, "data_base64": base64.b64encode(self.data).decode()}
 
     def validate(self) -> None:
-        """Check that all required attributes are there and the others are valid.
+        """Check that all required attributes are there.
 
         Raises:
             NotAnEventError: they are not.
         """
-        if reason := problem(self.attributes):
-            raise NotAnEventError(reason)
+        if missing := [name for name in ("id", "source", "type") if not self[name]]:
+            raise NotAnEventError(f"no {', '.join(missing)}")
 
     @classmethod
-    def read(cls, headers: Mapping[str, str], body: bytes) -> CloudEvent:
+    def read(cls, headers: Mapping[str, str], body: bytes) -> Self:
         """Parse the event of a request or response, in binary or structured mode, without validating it.
 
         Raises:
-            NotAnEventError: neither mode, a batch, invalid JSON, or an attribute that cannot be parsed.
+            NotAnEventError: neither mode, a batch, or invalid JSON.
         """
         named = {name.lower(): value for name, value in headers.items()}
         kind = media_type(named.get("content-type", ""))
         if kind == BATCH:
             raise NotAnEventError("a batch of events: send them one by one")
         if kind == STRUCTURED:
-            attributes, data = structured.read(body)
-            return cls(parsed(attributes), data)
-        if "ce-specversion" not in named:
-            raise NotAnEventError(
-                "neither a ce-specversion header nor content type application/cloudevents+json"
-            )
-        attributes = {
-            extension_name(name[3:]): value for name, value in named.items() if name.startswith("ce-")
-        }
-        if named.get("content-type"):
-            attributes["datacontenttype"] = named["content-type"]
-        return cls(parsed(attributes), body)
+            try:
+                return cls._of_json(json.loads(body))
+            except ValueError as error:
+                raise NotAnEventError(f"broken JSON: {error}") from error
+        attributes = {name[3:]: value for name, value in named.items() if name.startswith("ce-")}
+        if content_type := named.get("content-type"):
+            attributes["datacontenttype"] = content_type
+        return cls(_checked(attributes), body)
 
     @classmethod
-    def from_http(cls, headers: Mapping[str, str], body: bytes) -> CloudEvent:
+    def from_http(cls, headers: Mapping[str, str], body: bytes) -> Self:
         """Parse and validate the event of a request or response, in binary or structured mode.
 
         Raises:
@@ -114,31 +102,69 @@ class CloudEvent:
         return event
 
     @classmethod
-    def from_structured(cls, event: Mapping[str, Any]) -> CloudEvent:
+    def from_structured(cls, event: Mapping[str, Any]) -> Self:
         """Parse and validate the event of a JSON object (CloudEvents JSON format, section 3).
 
         Raises:
             NotAnEventError: an attribute is missing or invalid, or data_base64 is invalid.
         """
-        members = {name: value for name, value in event.items() if name not in ("data", "data_base64")}
-        attributes = parsed(structured.attributes_of(members))
-        result = cls(attributes, _data(event, attributes.get("datacontenttype", "")))
+        result = cls._of_json(event)
         result.validate()
         return result
+
+    @classmethod
+    def _of_json(cls, event: Any) -> Self:
+        if not isinstance(event, Mapping):
+            raise NotAnEventError("a structured event is one JSON object")
+        members = {name: value for name, value in event.items() if value is not None}
+        data, encoded = members.pop("data", None), members.pop("data_base64", None)
+        attributes = _checked({name.lower(): _text(value) for name, value in members.items()})
+        if encoded is not None:
+            return cls(attributes, _decoded(encoded))
+        if data is None:
+            return cls(attributes)
+        if isinstance(data, str) and not _is_json(attributes.get("datacontenttype", "")):
+            return cls(attributes, data.encode())
+        return cls(attributes, json.dumps(data, separators=(",", ":")).encode())
 
 
 def is_event(headers: Mapping[str, str]) -> bool:
     """Whether the headers of a response are those of a CloudEvent; other responses must have no body."""
     named = {name.lower(): value for name, value in headers.items()}
     kind = media_type(named.get("content-type", ""))
-    return kind in (STRUCTURED, BATCH) or named.get("ce-specversion", "") in VERSIONS
+    return kind in (STRUCTURED, BATCH) or named.get("ce-specversion") == "1.0"
 
 
-def _data(event: Mapping[str, Any], content_type: str) -> bytes:
-    if "data_base64" in event:
-        return structured.decoded(event["data_base64"])
-    if "data" not in event:
-        return b""
-    if isinstance(event["data"], str) and not structured.is_json(content_type):
-        return well_formed(event["data"]).encode()
-    return json_bytes(event["data"])
+def media_type(content_type: str) -> str:
+    """Return the media type of a content type in lower case, without parameters."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def _is_json(content_type: str) -> bool:
+    kind = media_type(content_type)
+    return not kind or kind.endswith(("/json", "+json"))
+
+
+def _checked(attributes: dict[str, str]) -> dict[str, str]:
+    """Return attributes of a known version with valid names, without empty optional ones."""
+    if attributes.get("specversion") != "1.0":
+        raise NotAnEventError("no specversion 1.0, and no content type application/cloudevents+json")
+    if wrong := [name for name in attributes if not _NAME.fullmatch(name)]:
+        raise NotAnEventError(f"attribute {wrong[0]!r}: a name has only letters and digits")
+    return {name: value for name, value in attributes.items() if value or name != "subject"}
+
+
+def _text(value: Any) -> str:
+    """Return the text of an attribute's JSON value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int):
+        raise NotAnEventError(f"{value!r} is no string, boolean or integer")
+    return str(value)
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, ValueError) as error:
+        raise NotAnEventError(f"data_base64: {error}") from error

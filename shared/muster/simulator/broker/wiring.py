@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
 
 from muster.kustomize import Manifest, UnsupportedManifestError, of_kind
-from muster.simulator.broker.cron import Schedule
 from muster.simulator.broker.delivery import Delivery, destination
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.filters import Predicate, compile_filters
-from muster.simulator.knative import stored
+from muster.simulator.clock import now
 
 DEFAULT_DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
 """The delivery of a Broker without one, from config-br-defaults of knative.dev/eventing v0.47.0."""
+
 
 
 @dataclass(frozen=True)
@@ -36,28 +42,29 @@ class Trigger:
 
 @dataclass(frozen=True)
 class PingSource:
-    """A PingSource: sends events of type `dev.knative.sources.ping` on a schedule."""
+    """A PingSource: sends events of type `dev.knative.sources.ping` at the times of a cron expression."""
 
     name: str
     namespace: str
-    schedule: Schedule
-    data: bytes = b""
-    content_type: str = ""
-    extensions: Mapping[str, str] = field(default_factory=dict)
+    schedule: str
+    timezone: str
+    extensions: Mapping[str, str]
 
-    def event(self, event_id: str, time: str) -> CloudEvent:
+    def times(self, after: datetime) -> Iterator[datetime]:
+        """Yield the times of its schedule after a moment."""
+        return CronSim(self.schedule, after.astimezone(ZoneInfo(self.timezone)))
+
+    def event(self) -> CloudEvent:
         """Return the event of a tick (`pkg/adapter/mtping/runner.go`, knative.dev/eventing v0.47.0)."""
         attributes = {
             "specversion": "1.0",
-            "id": event_id,
+            "id": str(uuid.uuid4()),
             "source": f"/apis/v1/namespaces/{self.namespace}/pingsources/{self.name}",
             "type": "dev.knative.sources.ping",
-            "time": time,
+            "time": now(),
             **self.extensions,
         }
-        if self.data and self.content_type:
-            attributes["datacontenttype"] = self.content_type
-        return CloudEvent(attributes, self.data)
+        return CloudEvent(attributes)
 
 
 @dataclass(frozen=True)
@@ -77,48 +84,67 @@ class Wiring:
             UnsupportedManifestError: there is no such broker, or a manifest uses an unsupported feature.
         """
         objects = list(manifests)
-        brokers = [item for item in _of_kind(objects, "Broker") if item["metadata"]["name"] == broker]
+        brokers = [item for item in of_kind(objects, "Broker") if item["metadata"]["name"] == broker]
         if len(brokers) != 1:
             raise UnsupportedManifestError(f"{len(brokers)} brokers are called {broker!r}")
-        namespace = brokers[0]["metadata"]["namespace"]
-        delivery = brokers[0]["spec"].get("delivery")
-        default = Delivery.from_manifest(DEFAULT_DELIVERY if delivery is None else delivery)
-        triggers = (item for item in _of_kind(objects, "Trigger") if item["spec"]["broker"] == broker)
-        pings = (item for item in _of_kind(objects, "PingSource") if _sink(item) == broker)
+        default = Delivery.from_manifest((brokers[0].get("spec") or {}).get("delivery", DEFAULT_DELIVERY))
+        triggers = [item for item in of_kind(objects, "Trigger") if item["spec"]["broker"] == broker]
+        pings = (item for item in of_kind(objects, "PingSource") if _sink(item) == broker)
         return cls(
             name=broker,
-            namespace=namespace,
+            namespace=brokers[0]["metadata"]["namespace"],
             triggers=tuple(
-                sorted((_trigger(item, default) for item in triggers), key=lambda trigger: trigger.name)
+                _trigger(item, default) for item in sorted(triggers, key=lambda item: item["metadata"]["name"])
             ),
-            pings=tuple(_ping(item) for item in pings),
+            pings=tuple(map(_ping, pings)),
         )
 
     def without_timers(self) -> Wiring:
         """Return a copy without PingSources, for replays."""
-        return Wiring(self.name, self.namespace, self.triggers, ())
+        return replace(self, pings=())
 
 
-def _of_kind(objects: Iterable[Manifest], kind: str) -> Iterator[Manifest]:
-    """Yield the objects of a kind as an API server stores them.
+class PingTimer:
+    """A thread for each PingSource that publishes its event on schedule."""
 
-    Raises:
-        UnsupportedManifestError: one lacks a field, or has one of another type, which no API server takes.
-    """
-    return map(stored, of_kind(objects, kind))
+    def __init__(self, pings: Iterable[PingSource], publish: Callable[[CloudEvent], None]) -> None:
+        self._publish = publish
+        self._stopped = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(ping,), daemon=True) for ping in pings]
+
+    def start(self) -> None:
+        """Start the threads; the first events are sent at the next times of the schedules."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Stop the threads; no event is published after this returns."""
+        self._stopped.set()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+
+    def _run(self, ping: PingSource) -> None:
+        for due in ping.times(datetime.now(UTC)):
+            if self._stopped.wait(max(0.0, (due - datetime.now(UTC)).total_seconds())):
+                return
+            self._publish(ping.event())
 
 
 def _trigger(manifest: Manifest, default: Delivery) -> Trigger:
     name, spec = manifest["metadata"]["name"], manifest["spec"]
-    own = spec.get("delivery")
     try:
+        delivery = default
+        if "delivery" in spec:
+            # Only the dead letter sink is taken from the broker's (pkg/reconciler/broker/trigger/trigger.go).
+            delivery = Delivery.from_manifest(spec["delivery"])
+            delivery = replace(delivery, dead_letter=delivery.dead_letter or default.dead_letter)
         return Trigger(
             name=name,
             namespace=manifest["metadata"]["namespace"],
             subscriber=destination(spec["subscriber"]),
             passes=compile_filters(spec),
-            # Only the dead letter sink is taken from the broker's (pkg/reconciler/broker/trigger/trigger.go).
-            delivery=default if own is None else Delivery.from_manifest(own).or_sink_of(default),
+            delivery=delivery,
         )
     except UnsupportedManifestError as error:
         raise UnsupportedManifestError(f"Trigger {name}: {error}") from error
@@ -131,15 +157,15 @@ def _sink(source: Manifest) -> str:
 
 def _ping(manifest: Manifest) -> PingSource:
     name, spec = manifest["metadata"]["name"], manifest["spec"]
-    try:
-        schedule = Schedule.parse(spec.get("schedule", "* * * * *"), spec.get("timezone", ""))
-    except UnsupportedManifestError as error:
-        raise UnsupportedManifestError(f"PingSource {name}: {error}") from error
-    return PingSource(
+    ping = PingSource(
         name=name,
         namespace=manifest["metadata"]["namespace"],
-        schedule=schedule,
-        data=str(spec.get("data", "")).encode(),
-        content_type=spec.get("contentType", ""),
+        schedule=spec.get("schedule", "* * * * *"),
+        timezone=spec.get("timezone", "UTC"),
         extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
     )
+    try:
+        next(ping.times(datetime.now(UTC)))
+    except (CronSimError, LookupError, StopIteration) as error:
+        raise UnsupportedManifestError(f"PingSource {name}: {error}") from error
+    return ping

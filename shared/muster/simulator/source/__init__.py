@@ -1,12 +1,10 @@
 """The simulated Knative ApiServerSource: same manifests, same events, same lost events.
 
-The behaviour is that of the adapter of knative.dev/eventing v0.47.0 (`pkg/adapter/apiserver`), as measured or
-read from its source.
+The behaviour is that of the adapter of knative.dev/eventing v0.47.0 (`pkg/adapter/apiserver`).
 """
 
-from muster.simulator.source.events import ChangeType, Mode, to_event
-from muster.simulator.source.sending import Sender
-from muster.simulator.source.source import Source, TooManyWatchesError, namespaces_of, start_all
+from muster.simulator.source.events import ChangeType, Mode, Sender, to_event
+from muster.simulator.source.source import Source, namespaces_of, start_all
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
 
 __all__ = [
@@ -15,7 +13,6 @@ __all__ = [
     "Sender",
     "Source",
     "SourceSpec",
-    "TooManyWatchesError",
     "WatchedKind",
     "namespaces_of",
     "start_all",

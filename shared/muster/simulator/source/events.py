@@ -1,17 +1,34 @@
-"""The CloudEvents that ApiServerSource sends about Kubernetes objects.
+"""The CloudEvents that ApiServerSource sends about Kubernetes objects, and how it sends them.
 
-Headers and body are those of `pkg/adapter/apiserver/events/events.go` of knative.dev/eventing v0.47.0.
+As `pkg/adapter/apiserver/events/events.go` of knative.dev/eventing v0.47.0 and the retries that it configures.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import uuid
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from muster.objects.resources import Resource, guess_plural
+import urllib3
+
+from muster.objects.resources import guess_plural
+from muster.simulator.clock import now
 
 Object = dict[str, Any]
+
+Sink = Callable[[Mapping[str, str], bytes], int]
+"""Receives headers and body of an event; returns the HTTP status, 0 if there was no response."""
+
+RETRIED = frozenset({0, 404, 413, 425, 429, 502, 503, 504})
+"""sdk-go's list (protocol/http), and 0 for no response; after a 500 the event is dropped at once."""
+
+RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds before each retry; after the last one the event is dropped."""
+
+_log = logging.getLogger(__name__)
 
 
 class Mode(StrEnum):
@@ -57,16 +74,50 @@ def to_event(change: ChangeType, item: Object, mode: Mode, source: str) -> tuple
         "Ce-Namespace": namespace,
         "Content-Type": "application/json",
     }
-    data = item if mode is Mode.RESOURCE else _reference(api_version, kind, name, namespace)
-    return headers, json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
+    reference = {"kind": kind, **({"namespace": namespace} if namespace else {}), "name": name}
+    data = item if mode is Mode.RESOURCE else {**reference, "apiVersion": api_version}
+    return headers, json.dumps(data, separators=(",", ":")).encode()
 
 
-def guess_resource(api_version: str, kind: str, *, namespaced: bool = True) -> Resource:
-    """Return the resource of a kind, guessing the plural as the controller of ApiServerSource does."""
-    group, _, version = api_version.rpartition("/")
-    return Resource(group, version, guess_plural(kind), kind, namespaced=namespaced)
+class Sender:
+    """Sends the events of one source, with the adapter's retries.
+
+    Args:
+        sink: URL of a broker or service, or a function.
+        wait: called with the seconds before a retry.
+        headers: headers of every event, such as Kn-Namespace.
+    """
+
+    def __init__(
+        self, sink: Sink | str, *, wait: Callable[[float], object], headers: Mapping[str, str]
+    ) -> None:
+        self._sink = _http_sink(sink) if isinstance(sink, str) else sink
+        self._wait = wait
+        self._headers = headers
+
+    def send(self, headers: Mapping[str, str], body: bytes) -> bool:
+        """Send an event with a new id; return False if it was dropped, which is also logged."""
+        sent = {**headers, **self._headers, "Ce-Id": str(uuid.uuid4()), "Ce-Time": now()}
+        status = self._sink(sent, body)
+        for seconds in RETRY_DELAYS:
+            if status not in RETRIED:
+                break
+            self._wait(seconds)
+            status = self._sink(sent, body)
+        if status in range(200, 300):
+            return True
+        _log.error("failed to send %s of %s: %s", sent["Ce-Type"], sent["Ce-Subject"], status)
+        return False
 
 
-def _reference(api_version: str, kind: str, name: str, namespace: str) -> dict[str, str]:
-    namespaced = {"namespace": namespace} if namespace else {}
-    return {"kind": kind, **namespaced, "name": name, "apiVersion": api_version}
+def _http_sink(url: str) -> Sink:
+    """Return a sink that POSTs to a URL without timeout, as the adapter does."""
+    pool = urllib3.PoolManager(maxsize=16, retries=False)
+
+    def send(headers: Mapping[str, str], body: bytes) -> int:
+        try:
+            return pool.request("POST", url, body=body, headers=dict(headers), redirect=False).status
+        except urllib3.exceptions.HTTPError:
+            return 0
+
+    return send

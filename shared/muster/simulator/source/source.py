@@ -9,20 +9,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from http import HTTPStatus
 from time import monotonic
 from typing import Any, Protocol
 
 from muster.cluster.errors import ClusterError, Expired
 from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
-from muster.simulator.source.events import ChangeType, Object, to_event
-from muster.simulator.source.sending import Sender, Sink
+from muster.simulator.source.events import ChangeType, Object, Sender, Sink, to_event
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
-
-MOST_WATCHES = 500
-"""The most kinds and namespaces that are watched: each has a thread and a connection."""
 
 RETRY_SECONDS = 1.0
 """Delay between requests while the API server is unavailable or the API is not served."""
@@ -30,13 +28,6 @@ RETRY_SECONDS = 1.0
 _CHANGES = {"ADDED": ChangeType.ADD, "MODIFIED": ChangeType.UPDATE, "DELETED": ChangeType.DELETE}
 _BOOKMARK = "BOOKMARK"
 _log = logging.getLogger(__name__)
-
-
-class TooManyWatchesError(ClusterError):
-    """Sources watch more kinds and namespaces than MOST_WATCHES."""
-
-    def __init__(self) -> None:
-        super().__init__(f"the sources watch more than {MOST_WATCHES} kinds and namespaces")
 
 
 class Watchable(Protocol):
@@ -111,28 +102,23 @@ class Source:
         specs = map(SourceSpec.from_manifest, of_kind(manifests, "ApiServerSource"))
         return [cls(spec, cluster, sink, api_server=api_server) for spec in specs]
 
-    def start(self, *, ready_within: float = 0.0, namespaces: list[str] | None = None) -> bool:
-        """Start watching.
+    def start(self, within: float = 0.0) -> None:
+        """Start watching, and wait at most so many seconds until every watch has its resourceVersion.
 
-        Args:
-            ready_within: seconds to wait until every watch has its resourceVersion. Changes after that are
-                sent.
-            namespaces: those of `namespaces_of`, if they are known.
-
-        Returns:
-            Whether all watches were ready in time; the watch of an API that is not served never is.
+        Changes after that are sent. The watch of an API that is not served is never ready.
         """
-        chosen = namespaces_of(self.spec, self.cluster) if namespaces is None else namespaces
+        namespaces = namespaces_of(self.spec, self.cluster)
         streams = [
-            _Stream(kind, namespace, self, is_first=namespace == chosen[0])
+            _Stream(kind, namespace, self, is_first=namespace == namespaces[0])
             for kind in self.spec.kinds
-            for namespace in chosen
+            for namespace in namespaces
         ]
         for stream in streams:
             name = f"{self.spec.name}-{stream.kind.resource.plural}"
             threading.Thread(target=stream.run, name=name, daemon=True).start()
-        deadline = monotonic() + ready_within
-        return all(stream.ready.wait(max(0.0, deadline - monotonic())) for stream in streams)
+        deadline = monotonic() + within
+        for stream in streams:
+            stream.ready.wait(max(0.0, deadline - monotonic()))
 
     def stop(self) -> None:
         """Stop sending; each thread ends with its watch request."""
@@ -143,61 +129,23 @@ class Source:
         self._sender.send(*to_event(change, item, self.spec.mode, self._api_server))
 
 
-def start_all(
-    sources: Iterable[Source], within: float, counted: Callable[[int], object] = lambda _watches: None
-) -> None:
-    """Start sources in parallel and wait up to `within` seconds until all their watches are ready.
-
-    Changes before that are not sent.
-
-    Args:
-        sources: the sources.
-        within: the seconds.
-        counted: called with the number of watches before they start.
+def start_all(sources: Iterable[Source], within: float) -> None:
+    """Start sources in parallel and wait at most so many seconds until all their watches are ready.
 
     Raises:
         ClusterError: the namespaces of a source cannot be listed.
-        TooManyWatchesError: there are more watches than MOST_WATCHES; none has started.
     """
-    chosen = [(source, namespaces_of(source.spec, source.cluster)) for source in sources]
-    watches = sum(len(source.spec.kinds) * len(namespaces) for source, namespaces in chosen)
-    if watches > MOST_WATCHES:
-        raise TooManyWatchesError
-    counted(watches)
-    threads = [
-        threading.Thread(
-            target=source.start, kwargs={"ready_within": within, "namespaces": namespaces}, daemon=True
-        )
-        for source, namespaces in chosen
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda source: source.start(within), sources))
 
 
 def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
-    """Return the namespaces that a source watches; "" is all. The selector is evaluated at the start only.
-
-    A list that expires before its last page is read once more from the beginning.
-
-    Raises:
-        TooManyWatchesError: they are more than MOST_WATCHES.
-    """
+    """Return the namespaces that a source watches; "" is all. The selector is evaluated at the start only."""
     if spec.namespaces is None:
         return [spec.namespace]
     if not spec.namespaces:
         return [""]
-    selector = spec.namespaces
-    return _selected(selector, cluster)
-
-
-def _selected(selector: str, cluster: Watchable) -> list[str]:
-    """Return the names of the namespaces with labels."""
-    names = [namespace["metadata"]["name"] for namespace in cluster.list(NAMESPACES, labels=selector)]
-    if len(names) > MOST_WATCHES:
-        raise TooManyWatchesError
-    return names
+    return [body["metadata"]["name"] for body in cluster.list(NAMESPACES, labels=spec.namespaces)]
 
 
 class _Stream:
@@ -232,7 +180,7 @@ class _Stream:
                 plural = self.kind.resource.plural
                 self._source.interrupted[plural] += 1
                 _log.warning("watch of %s: %s", plural, error)
-                if isinstance(error, Expired):  # which would come again: changes are lost
+                if isinstance(error, Expired):  # changes are lost
                     self._read_version()
             if monotonic() - started < RETRY_SECONDS:
                 self._stopping.wait(RETRY_SECONDS)
@@ -252,10 +200,9 @@ class _Stream:
             self._version = item["metadata"]["resourceVersion"]
             if change != _BOOKMARK:
                 self._source.send(_CHANGES[change], item)
-            del item  # megabytes, while the next one is waited for
 
     def _read_version(self) -> None:
-        """Set the resourceVersion from a list, whose objects are not sent, and so not read either."""
+        """Set the resourceVersion from a list, whose objects are not sent."""
         while not self._stopping.is_set():
             try:
                 self._version = self._cluster.list_version(
@@ -305,9 +252,6 @@ class _Stream:
             status, body = self._cluster.raw("GET", f"{root}/{resource.api_version}")
         except ClusterError:
             return None
-        if status not in range(200, 300):
+        if status != HTTPStatus.OK:
             return None
-        try:
-            return {str(entry["name"]): bool(entry["namespaced"]) for entry in body["resources"]}
-        except (KeyError, TypeError):  # a proxy may answer anything with 200
-            return None
+        return {entry["name"]: entry["namespaced"] for entry in body["resources"]}

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from muster.kustomize import Manifest, UnsupportedManifestError
-from muster.objects.resources import Resource
-from muster.objects.text import cut_to
-from muster.simulator.knative import stored
-from muster.simulator.source.events import Mode, guess_resource
+from muster.objects.resources import Resource, guess_plural
+from muster.simulator.source.events import Mode
 
-_LABEL = re.compile(r"[A-Za-z0-9._/-]*")
-"""The characters of keys and values of labels."""
-_KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
-_DNS_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_API_VERSION = re.compile(rf"(?:{_DNS_LABEL}(?:\.{_DNS_LABEL})*+/)?{_DNS_LABEL}")
-"""A version, which may follow its group; in the path of a URL `../` would lead to other objects."""
 _KNOWN = {"mode", "namespaceSelector", "resources", "serviceAccountName", "sink", "ceOverrides"}
 
 
@@ -30,7 +21,7 @@ class WatchedKind:
     selector: str = ""
 
     def is_of(self, group: str, plural: str) -> bool:
-        """Whether this is the kind of a resource, however the source spells its name."""
+        """Whether this is the kind of a resource."""
         return (self.resource.group, self.resource.plural) == (group, plural)
 
 
@@ -59,75 +50,53 @@ class SourceSpec:
         """Parse the manifest of an ApiServerSource.
 
         Raises:
-            UnsupportedManifestError: a field has a wrong type; the spec has an unsupported field, such as
-                `owner` or `filters`, or a mode, selector or kind that Knative or the API server refuses.
+            UnsupportedManifestError: the spec has a field, mode or operator that is not known here.
         """
-        manifest = stored(manifest)
         name, spec = manifest["metadata"]["name"], manifest["spec"]
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(
                 f"ApiServerSource {name}: {', '.join(unknown)} is not understood by the local source"
             )
-        namespaces = spec.get("namespaceSelector")
+        mode, namespaces = spec.get("mode", Mode.REFERENCE), spec.get("namespaceSelector")
+        if mode not in set(Mode):
+            raise UnsupportedManifestError(
+                f"ApiServerSource {name}: mode {mode!r} is not {' or '.join(Mode)}"
+            )
         return cls(
             name=name,
             namespace=manifest["metadata"]["namespace"],
-            mode=_mode(name, spec.get("mode")),
-            kinds=tuple(_watched(name, *entry) for entry in enumerate(spec.get("resources") or [])),
+            mode=Mode(mode),
+            kinds=tuple(map(_watched, spec["resources"])),
             namespaces=None if namespaces is None else selector_text(namespaces),
             extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
         )
 
 
-def _mode(source: str, mode: str | None) -> Mode:
-    try:
-        return Mode(mode or Mode.REFERENCE)
-    except ValueError:
-        known = " or ".join(Mode)
-        raise UnsupportedManifestError(f"ApiServerSource {source}: mode {mode!r} is not {known}") from None
+def guess_resource(api_version: str, kind: str, *, namespaced: bool = True) -> Resource:
+    """Return the resource of a kind, guessing the plural as the controller of ApiServerSource does."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, guess_plural(kind), kind, namespaced=namespaced)
 
 
-def _watched(source: str, number: int, entry: Mapping[str, Any]) -> WatchedKind:
-    for name, pattern in (("apiVersion", _API_VERSION), ("kind", _KIND)):
-        if not pattern.fullmatch(entry[name]):
-            text = cut_to(entry[name], 60)
-            raise UnsupportedManifestError(
-                f"ApiServerSource {source}: spec.resources[{number}].{name} cannot be {text!r}"
-            )
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector as the query parameter labelSelector; empty selects everything."""
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    parts += map(_expression, selector.get("matchExpressions") or [])
+    return ",".join(parts)
+
+
+def _watched(entry: Mapping[str, Any]) -> WatchedKind:
     resource = guess_resource(entry["apiVersion"], entry["kind"])
     return WatchedKind(resource, selector_text(entry.get("selector") or {}))
 
 
-def selector_text(selector: Mapping[str, Any]) -> str:
-    """Format a LabelSelector as the query parameter labelSelector; empty selects everything.
-
-    Raises:
-        UnsupportedManifestError: it has an unknown operator, or characters that no label has.
-    """
-    labels = selector.get("matchLabels") or {}
-    requirements = selector.get("matchExpressions") or []
-    words = [*labels, *labels.values(), *(word for one in requirements for word in _words(one))]
-    if strange := [word for word in words if not _LABEL.fullmatch(str(word))]:
-        raise UnsupportedManifestError(f"selector: {strange[0]!r} is neither a key nor a value of a label")
-    parts = [f"{key}={value}" for key, value in sorted(labels.items())]
-    parts += [
-        _expression(requirement["key"], requirement["operator"], requirement.get("values") or [])
-        for requirement in requirements
-    ]
-    return ",".join(parts)
-
-
-def _words(requirement: Mapping[str, Any]) -> list[str]:
-    """Return the key and the values of a requirement."""
-    return [requirement["key"], *(requirement.get("values") or [])]
-
-
-def _expression(key: str, operator: str, values: list[str]) -> str:
+def _expression(requirement: Mapping[str, Any]) -> str:
+    key, operator, values = requirement["key"], requirement["operator"], ",".join(requirement.get("values", []))
     texts = {
         "Exists": key,
         "DoesNotExist": f"!{key}",
-        "In": f"{key} in ({','.join(values)})",
-        "NotIn": f"{key} notin ({','.join(values)})",
+        "In": f"{key} in ({values})",
+        "NotIn": f"{key} notin ({values})",
     }
     if operator not in texts:
         raise UnsupportedManifestError(f"selector: operator {operator!r} is not one of {', '.join(texts)}")
