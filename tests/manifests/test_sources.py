@@ -91,7 +91,7 @@ def test_a_sweep_comes_every_minute() -> None:
     (ping,) = Wiring.from_manifests(OBJECTS).pings
     (manifest,) = of_kind(OBJECTS, "PingSource")
     assert manifest["spec"]["schedule"] == "* * * * *"
-    assert ping.event("1", "now")["type"] == "dev.knative.sources.ping"
+    assert ping.event()["type"] == "dev.knative.sources.ping"
 
 
 def test_functions_are_private_and_always_there() -> None:

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from muster.events.replies import REPLIES
-from muster.events.replies import reply_event
+from muster.events.replies import REPLIES, reply_event
 from muster.policy.model import Plan
 from muster.replay.replay import ReplayInput, replay
 from muster.runtime import steps

@@ -39,7 +39,7 @@ from muster.objects.text import printable
 from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.recording.events import EventRecorder, sink_app
-from muster.simulator.source import Source, SourceSpec, TooManyWatchesError, start_all
+from muster.simulator.source import Source, SourceSpec, start_all
 
 TICK_SECONDS = 0.5
 """How often the time is checked and the count on a terminal is updated."""
@@ -229,11 +229,9 @@ class ClusterWatch:
         try:
             with step_shown("starting") as show:
                 show("namespaces")
-                start_all(sources, WATCH_TIMEOUT_SECONDS, lambda watches: show(f"{watches} watches"))
+                start_all(sources, WATCH_TIMEOUT_SECONDS)
             kinds = dict.fromkeys(kind.resource.kind for spec in self.specs for kind in spec.kinds)
             yield f"{', '.join(kinds)} of {url}"
-        except TooManyWatchesError as error:
-            raise CommandError(str(error)) from None
         finally:
             for source in sources:
                 source.stop()

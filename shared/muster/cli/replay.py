@@ -335,8 +335,7 @@ def _send(
     answers: list[tuple[int, str, bool]] = []
     began = monotonic()
     with stop_signals() as stop:
-        # Followed, a redirect would send events to a host that was not named.
-        target = HttpTarget(url, redirected=False)
+        target = HttpTarget(url)
         with step_shown("sending") as show:
             show("event 1")
             for event in resend(stream[:count], content_mode, target, Pace(speed or 0.0, seconds), stop):

@@ -26,7 +26,6 @@ from muster.simulator.broker import (
     HttpTarget,
     Ingress,
     PingTimer,
-    RefusedError,
     Report,
     Target,
     Wiring,
@@ -113,7 +112,6 @@ class Stack:
             BadSettingError: so it did for a function in a thread.
             ClusterError: the real cluster does not answer.
             FunctionDownError: a function did not start.
-            TooManyWatchesError: the sources watch too many kinds and namespaces.
             LookupError: a trigger names a Service that has no step.
         """
         try:
@@ -246,10 +244,7 @@ def _publish_to(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
     """Return a sink for sources that answers at once, as a broker with the async-handler annotation does."""
 
     def publish(headers: Mapping[str, str], body: bytes) -> int:
-        try:
-            broker.publish(CloudEvent.from_http(headers, body))
-        except RefusedError as refused:
-            return refused.status
+        broker.publish(CloudEvent.from_http(headers, body))
         return 202
 
     return publish

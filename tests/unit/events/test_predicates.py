@@ -12,7 +12,7 @@ from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.steps import step_named, step_names
+from muster.runtime.steps import step_named, step_names
 from tests.support.builders import (
     Modifier,
     Object,

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from muster.local import stack
-from muster.simulator.broker import Answer, Broker, CloudEvent, Wiring
-from muster.simulator.broker.delivery import Delivery
-from muster.simulator.broker.wiring import Trigger
+from muster.simulator.broker import CloudEvent
 
 SWEEP = CloudEvent({"specversion": "1.0", "id": "1", "source": "/test", "type": "dev.muster.sweep"})
-
-ONE = Trigger("one", "muster-system", "one", bool, Delivery())
-WIRING = Wiring("muster", "muster-system", (ONE,), pings=())
-
-
-def _take(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
-    del headers, body, timeout
-    return Answer(202)
-
-
-def test_a_full_queue_is_an_answer_to_the_source() -> None:
-    """The source tries again for a while, then goes on with what comes after."""
-    broker = Broker(WIRING, {"one": _take}, workers=1, capacity=1)
-    sink = stack._publish_to(broker)
-    assert [sink(SWEEP.headers(), SWEEP.data) for _ in range(2)] == [202, 503]
 
 
 def test_the_newest_dead_letters_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,9 +108,9 @@ def test_an_object_that_cannot_be_read_is_named_without_its_values() -> None:
 @pytest.mark.parametrize(
     ("headers", "body", "path"),
     [
-        ({}, b"{}", "content-type"),
+        ({}, b"{}", "ce-source"),
         ({"content-type": "application/cloudevents+json"}, b"{", "body"),
-        ({"content-type": "application/cloudevents-batch+json"}, b"[]", "content-type"),
+        ({"content-type": "application/cloudevents-batch+json"}, b"[]", "ce-source"),
         ({**an_event()[0], "ce-id": ""}, b"{}", "ce-id"),
     ],
 )

@@ -16,7 +16,6 @@ from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.http.app import app_of
-from muster.runtime.http.readiness import Readiness
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary
@@ -91,7 +90,7 @@ def test_events_that_cannot_be_stored(cluster: FakeCluster, request_: Any, statu
 def test_it_is_served_as_a_function_is() -> None:
     """At the same paths as a step."""
     cluster = FakeCluster()
-    app = app_of(keeper(cluster), Readiness(cluster)).test_client()
+    app = app_of([keeper(cluster)], lambda: (True, "ready")).test_client()
     headers, body = binary(EVENT)
     assert app.post("/", headers=headers, data=body).status_code == 202
     assert app.get("/health/readiness").status_code == 200

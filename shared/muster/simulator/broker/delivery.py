@@ -75,7 +75,8 @@ class Delivery:
 
     def wait_before_retry(self, number: int) -> float:
         """Return the seconds before a retry. The first is number 0: a linear policy retries once at once."""
-        return self.delay * {"": 0, "linear": number, "exponential": 2**number}[self.policy]
+        factors = {"": 0.0, "linear": float(number), "exponential": 2.0**number}
+        return self.delay * factors[self.policy]
 
 
 def destination(spec: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ def compile_filters(trigger_spec: Mapping[str, Any]) -> Predicate:
     """Return the predicate of a trigger's `spec.filters`, which must all pass.
 
     Raises:
-        UnsupportedManifestError: a filter has several dialects or an unknown one, or there is an old `filter`.
+        UnsupportedManifestError: a filter has several dialects or an unknown one, or there is a `filter`.
     """
     if trigger_spec.get("filter"):
         raise UnsupportedManifestError("spec.filter: the local broker knows spec.filters only")

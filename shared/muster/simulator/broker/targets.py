@@ -56,6 +56,8 @@ class HttpTarget:
             timed_out = isinstance(error, urllib3.exceptions.TimeoutError)
             refused = isinstance(error, urllib3.exceptions.NewConnectionError)
             raise NoAnswerError(str(error), timed_out=timed_out and not refused) from error
+        except ValueError as error:  # an attribute that no header can have
+            raise NoAnswerError(f"the event cannot be sent: {error}") from error
         return Answer(response.status, response.headers, response.data)
 
     def close(self) -> None:

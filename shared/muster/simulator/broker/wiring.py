@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,7 +20,6 @@ from muster.simulator.clock import now
 
 DEFAULT_DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
 """The delivery of a Broker without one, from config-br-defaults of knative.dev/eventing v0.47.0."""
-
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ class Wiring:
             name=broker,
             namespace=brokers[0]["metadata"]["namespace"],
             triggers=tuple(
-                _trigger(item, default) for item in sorted(triggers, key=lambda item: item["metadata"]["name"])
+                _trigger(item, default)
+                for item in sorted(triggers, key=lambda item: item["metadata"]["name"])
             ),
             pings=tuple(map(_ping, pings)),
         )
@@ -125,8 +126,8 @@ class PingTimer:
                 thread.join()
 
     def _run(self, ping: PingSource) -> None:
-        for due in ping.times(datetime.now(UTC)):
-            if self._stopped.wait(max(0.0, (due - datetime.now(UTC)).total_seconds())):
+        for due in ping.times(_utc_now()):
+            if self._stopped.wait(max(0.0, (due - _utc_now()).total_seconds())):
                 return
             self._publish(ping.event())
 
@@ -165,7 +166,11 @@ def _ping(manifest: Manifest) -> PingSource:
         extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
     )
     try:
-        next(ping.times(datetime.now(UTC)))
+        next(ping.times(_utc_now()))
     except (CronSimError, LookupError, StopIteration) as error:
         raise UnsupportedManifestError(f"PingSource {name}: {error}") from error
     return ping
+
+
+def _utc_now() -> datetime:
+    return datetime.fromtimestamp(time.time(), UTC)

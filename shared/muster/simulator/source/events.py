@@ -1,6 +1,6 @@
 """The CloudEvents that ApiServerSource sends about Kubernetes objects, and how it sends them.
 
-As `pkg/adapter/apiserver/events/events.go` of knative.dev/eventing v0.47.0 and the retries that it configures.
+As `pkg/adapter/apiserver/events/events.go` of knative.dev/eventing v0.47.0, with the retries of its client.
 """
 
 from __future__ import annotations

@@ -27,13 +27,14 @@ RETRY_SECONDS = 1.0
 
 _CHANGES = {"ADDED": ChangeType.ADD, "MODIFIED": ChangeType.UPDATE, "DELETED": ChangeType.DELETE}
 _BOOKMARK = "BOOKMARK"
+Objects = list[Object]
 _log = logging.getLogger(__name__)
 
 
 class Watchable(Protocol):
     """The methods that a source calls; `muster.cluster.http.client.Client` implements them."""
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> list[Object]:
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
         """Return the objects of a kind."""
         ...
 
@@ -135,7 +136,7 @@ def start_all(sources: Iterable[Source], within: float) -> None:
     Raises:
         ClusterError: the namespaces of a source cannot be listed.
     """
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(32) as pool:
         list(pool.map(lambda source: source.start(within), sources))
 
 

@@ -91,8 +91,12 @@ def _watched(entry: Mapping[str, Any]) -> WatchedKind:
 
 
 def _expression(requirement: Mapping[str, Any]) -> str:
-    key, operator, values = requirement["key"], requirement["operator"], ",".join(requirement.get("values", []))
-    texts = {
+    key, operator, values = (
+        requirement["key"],
+        requirement["operator"],
+        ",".join(requirement.get("values", [])),
+    )
+    texts: dict[str, str] = {
         "Exists": key,
         "DoesNotExist": f"!{key}",
         "In": f"{key} in ({values})",

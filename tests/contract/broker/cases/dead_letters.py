@@ -40,19 +40,6 @@ def after_a_refusal(broker: BrokerConversation) -> None:
     assert header(letter, "ce-knativeerrorcode") == "422"
 
 
-@case({"step": _delivery(**DEAD_LETTERS)})
-def long_answers(broker: BrokerConversation) -> None:
-    """An answer of 768 bytes is kept whole.
-
-    A longer one is no case: it ends Knative's dispatcher with a panic (`dispatchExecutionInfoTransformers` in
-    `pkg/kncloudevents/event_dispatcher.go`), and ours raises an error.
-    """
-    broker.react("step", Reaction(400, body=b"x" * 768))
-    broker.post(EVENT)
-    (letter,) = broker.settled("dead-letter")
-    assert len(header(letter, "ce-knativeerrordata")) == 1024
-
-
 @case({"step": _delivery(**DEAD_LETTERS), "nobody": _delivery(**DEAD_LETTERS)})
 def no_answer(broker: BrokerConversation) -> None:
     """A recipient that hangs up or does not listen counts as 500."""
@@ -83,18 +70,6 @@ def failing_sink(broker: BrokerConversation) -> None:
     assert len(broker.settled("step")) == 1
 
 
-@case({"step": _delivery(retry=2, **DEAD_LETTERS), "everything": {}})
-def answers_of_the_sink(broker: BrokerConversation) -> None:
-    """A text or an event that the sink answers is ignored."""
-    broker.react("step", Reaction(400))
-    reply = EVENT | {"Ce-Id": "2"}
-    broker.react("dead-letter", NO_EVENT, Reaction(200, reply))
-    broker.post(EVENT)
-    broker.post(EVENT | {"Ce-Id": "3"})
-    assert len(broker.settled("dead-letter")) == 2
-    assert {header(heard, "ce-id") for heard in broker.settled("everything")} == {"1", "3"}
-
-
 @case(
     {
         "only-retry": _delivery(retry=1),
@@ -112,23 +87,6 @@ def fallback(broker: BrokerConversation) -> None:
     assert len(broker.settled("dead-letter")) == 3
     assert len(broker.settled("other")) == 1
     assert [len(broker.settled(name)) for name in ("only-retry", "inherits", "own")] == [2, 3, 2]
-
-
-@case({"step": _delivery(retry=1)}, delivery={"retry": 3, **DEAD_LETTERS})
-def retries_of_the_fallback(broker: BrokerConversation) -> None:
-    """The broker's sink is retried as the trigger's delivery says."""
-    broker.react("step", Reaction(400))
-    broker.react("dead-letter", Reaction(503))
-    broker.post(EVENT)
-    assert len(broker.settled("dead-letter")) == 2
-
-
-@case({"step": {}}, delivery={"retry": 1})
-def no_sink(broker: BrokerConversation) -> None:
-    """Without a sink anywhere a refused event is lost."""
-    broker.react("step", Reaction(400))
-    broker.post(EVENT)
-    assert broker.who_heard() == {"step"}
 
 
 @case({"step": _delivery(**DEAD_LETTERS)})

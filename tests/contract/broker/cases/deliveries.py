@@ -85,21 +85,6 @@ def linear(broker: BrokerConversation) -> None:
     assert third >= 2 * DELAY
 
 
-@case(
-    {
-        "no-policy": _delivery(retry=2, backoffDelay="PT5S"),
-        "no-delay": _delivery(retry=2, backoffPolicy="exponential"),
-    }
-)
-def half_a_backoff(broker: BrokerConversation) -> None:
-    """A delay without a policy, or a policy without a delay, does not wait."""
-    broker.react("no-policy", Reaction(503))
-    broker.react("no-delay", Reaction(503))
-    broker.post(EVENT)
-    assert sum(attempts(broker.wait("no-policy", 3))) < 5
-    assert sum(attempts(broker.wait("no-delay", 3))) < 5
-
-
 @case({"slow": _delivery(retry=1, timeout="PT0.3S"), "quick": _delivery(retry=1, timeout="PT10S")})
 def time_out(broker: BrokerConversation) -> None:
     """An answer after the time-out is a failure and comes again."""
@@ -112,14 +97,6 @@ def time_out(broker: BrokerConversation) -> None:
     assert len(broker.settled("quick")) == 1
 
 
-@case({"step": _delivery(retry=1, backoffPolicy="linear", backoffDelay="PT0.1S")})
-def retry_after(broker: BrokerConversation) -> None:
-    """`Retry-After` of an answer is ignored."""
-    broker.react("step", Reaction(503, {"Retry-After": "30"}))
-    broker.post(EVENT)
-    assert sum(attempts(broker.wait("step", 2))) < 5
-
-
 @case({"step": {}})
 def no_delivery(broker: BrokerConversation) -> None:
     """Without a delivery on trigger and broker Knative's default applies: exponential, from 0.2 seconds."""
@@ -130,15 +107,6 @@ def no_delivery(broker: BrokerConversation) -> None:
     assert second >= 0.4
 
 
-@case({"step": {}, "none": _delivery()}, delivery={})
-def empty_delivery(broker: BrokerConversation) -> None:
-    """With an empty delivery an event is tried once."""
-    broker.react("step", Reaction(503))
-    broker.react("none", Reaction(503))
-    broker.post(EVENT)
-    assert [len(broker.settled(name)) for name in ("step", "none")] == [1, 1]
-
-
 @case({"own": _delivery(retry=1), "empty": _delivery(), "inherits": {}}, delivery={"retry": 2})
 def inherited(broker: BrokerConversation) -> None:
     """A trigger without a delivery has the broker's; retries are not merged."""
@@ -146,16 +114,3 @@ def inherited(broker: BrokerConversation) -> None:
         broker.react(name, Reaction(503))
     broker.post(EVENT)
     assert [len(broker.settled(name)) for name in ("own", "inherits")] == [2, 3]
-
-
-@case({})
-def refused_deliveries(broker: BrokerConversation) -> None:
-    """Numbers, policies and durations are validated."""
-    assert broker.accepts(delivery={"retry": 0, "backoffPolicy": "linear", "backoffDelay": "PT0.2S"})
-    assert not broker.accepts(delivery={"retry": -1})
-    assert not broker.accepts(delivery={"backoffPolicy": "sometimes"})
-    assert not broker.accepts(delivery={"backoffDelay": "0.2s"})
-    assert not broker.accepts(delivery={"timeout": "10"})
-    assert not broker.accepts(delivery={"timeout": "PT0S"})
-    assert not broker.accepts(delivery={"retryAfterMax": "PT1S"})
-    assert not broker.accepts(delivery={"format": "xml"})

@@ -42,39 +42,6 @@ def a_reply(broker: BrokerConversation) -> None:
 
 
 @case({"first": _first(), "second": MADE})
-def replies_with_other_statuses(broker: BrokerConversation) -> None:
-    """An event in any 2xx answer is a reply."""
-    broker.react("first", Reaction(202, REPLY), Reaction(201, REPLY | {"Ce-Id": "3"}))
-    broker.post(EVENT)
-    broker.wait("second")
-    broker.post(EVENT)
-    assert {header(heard, "ce-id") for heard in broker.wait("second", 2)} == {"2", "3"}
-
-
-@case({"first": _first(), "second": MADE})
-def structured_replies(broker: BrokerConversation) -> None:
-    """A reply in structured mode is delivered in binary mode; its data stays as it was."""
-    body = b'{"specversion":"1.0","id":"2","source":"/test","type":"dev.muster.made","data":{ "n" : 1.0 }}'
-    broker.react("first", Reaction(200, STRUCTURED, body))
-    broker.post(EVENT)
-    (heard,) = broker.wait("second")
-    assert heard.body == b'{ "n" : 1.0 }'
-
-
-@case({"text": _first(), "bytes": _first(), "empty": _first(), "second": MADE})
-def replies_without_a_content_type(broker: BrokerConversation) -> None:
-    """A reply with data and without a content type gets one; JSON becomes plain text."""
-    broker.react("text", Reaction(200, REPLY | {"Ce-Id": "text"}, b'{"n": 1}'))
-    broker.react("bytes", Reaction(200, REPLY | {"Ce-Id": "bytes"}, b"\x00\x01"))
-    broker.react("empty", Reaction(200, REPLY | {"Ce-Id": "empty"}))
-    broker.post(EVENT)
-    heard = {
-        header(request, "ce-id"): header(request, "content-type") for request in broker.wait("second", 3)
-    }
-    assert heard["text"].startswith("text/plain")
-
-
-@case({"first": _first(), "second": MADE})
 def an_error_with_an_event(broker: BrokerConversation) -> None:
     """An event in an answer that is no success is no reply."""
     broker.react("first", Reaction(422, REPLY, b"{}"))
@@ -92,31 +59,6 @@ def replies_without_an_attribute(broker: BrokerConversation) -> None:
     letters = broker.settled("dead-letter")
     assert [header(letter, "ce-knativeerrorcode") for letter in letters] == ["400"] * 3
     assert [len(broker.settled(name)) for name in ("id", "type", "source")] == [1, 1, 1]
-
-
-@case(
-    {
-        "time": _first(),
-        "source": _first(),
-        "extension": _first(),
-        "version": _first(),
-        "json": _first(),
-        "batch": _first(),
-    }
-)
-def replies_that_cannot_be_read(broker: BrokerConversation) -> None:
-    """A reply that cannot be read is a failure that comes again, and its dead letter has no details."""
-    broker.react("time", Reaction(200, REPLY | {"Ce-Time": "yesterday"}))
-    broker.react("source", Reaction(200, REPLY | {"Ce-Source": "http://[::1"}))
-    broker.react("extension", Reaction(200, REPLY | {"Ce-My-Ext": "x"}))
-    broker.react("version", Reaction(200, REPLY | {"Ce-Specversion": "2.0"}, b"{}"))
-    broker.react("json", Reaction(200, STRUCTURED, b"{"))
-    broker.react("batch", Reaction(200, {"Content-Type": "application/cloudevents-batch+json"}, b"[]"))
-    broker.post(EVENT)
-    names = ("time", "source", "extension", "version", "json", "batch")
-    assert [len(broker.settled(name)) for name in names] == [2] * 6
-    letters = broker.settled("dead-letter")
-    assert [header(letter, "ce-knativeerrorcode") for letter in letters] == [""] * 6
 
 
 @case({"empty": _first(), "version": _first(), "second": MADE})

@@ -24,21 +24,6 @@ def a_source(**changed: Any) -> str:
 
 
 @pytest.mark.thorough
-def test_sources_of_too_many_kinds_are_not_watched(
-    muster: Muster, server: str, tmp_path: Path, filed: Any
-) -> None:
-    """Each has a thread: 20,000 of them took 2.7 GiB."""
-    kinds = [
-        {"apiVersion": "v1", "kind": "ConfigMap", "selector": {"matchLabels": {"a": f"b{number}"}}}
-        for number in range(501)
-    ]
-    path = filed("sources.yaml", a_source(resources=kinds))
-    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--sources", path)
-    assert result.exit_code == 1
-    assert "more than 500 kinds and namespaces" in result.stderr
-
-
-@pytest.mark.thorough
 def test_a_kind_that_is_named_twice_is_watched_once(
     muster: Muster, server: str, tmp_path: Path, filed: Any
 ) -> None:
@@ -65,19 +50,11 @@ def test_a_kind_that_is_named_twice_is_watched_once(
             id="Secrets that are spelled otherwise",
         ),
         pytest.param(
-            a_source(resources=[{"apiVersion": "v1", "kind": "configmaps/../secret"}]),
-            ["ApiServerSource mine", "spec.resources[0].kind", "configmaps/../secret"],
-            id="a kind with a path",
-        ),
-        pytest.param(
             a_source(filters=[]),
             ["ApiServerSource mine", "filters"],
             id="a field that would be passed over",
         ),
         pytest.param("kind: Broker\n", ["sources.yaml", "ApiServerSource"], id="no source"),
-        pytest.param(
-            "kind: ApiServerSource\nmetadata: {name: a}\nspec: []\n", ["sources.yaml"], id="no mapping"
-        ),
         pytest.param("a: [1", ["sources.yaml:2:1"], id="no YAML"),
     ],
 )

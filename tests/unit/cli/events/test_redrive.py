@@ -109,7 +109,7 @@ def test_a_broker_that_is_not_there(muster: Muster, cluster: RedriveCluster) -> 
 )
 def test_the_broker_is_reached_through_the_api_server(host: str, service: str) -> None:
     """Its address resolves in the cluster only; the API server's proxy of Services leads there."""
-    broker = {"status": {"address": {"url": f"{host}/{HOME}/muster"}}}
+    broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": f"{host}/{HOME}/muster"}}}
     refused = ScriptedResponse(503, {"message": "no endpoints"})
     with serving(ScriptedResponse(body=broker), ScriptedResponse(202), refused) as script:
         send = through_api_server(Client.for_server(script.url), HOME, "muster")
