@@ -275,7 +275,7 @@ def _secret(name: str) -> Object:
 
 
 def event(ns: str, about: Object, component: str) -> Object:
-    """An Event as `create_event` of muster/policy/plans/manifests.py makes it."""
+    """An Event as `create_event` of muster/policy/groups/manifests.py makes it."""
     moment = "2026-01-01T00:00:00Z"
     return {
         "metadata": {"name": f"{about['metadata']['name']}.{component}", "namespace": ns},

@@ -14,11 +14,11 @@ from muster.kustomize import Manifest, load, of_kind
 from muster.objects.resources import EVENTS
 from muster.policy import group_labels
 from muster.policy.group_labels import MANAGED_BY, OWNER_UID
-from muster.policy.owner_status import conditions
+from muster.policy.groups.manifests import FALLBACK
 from muster.policy.owners import job
 from muster.policy.plans import mark_runtime
-from muster.policy.plans.manifests import FALLBACK
 from muster.policy.sources.runtime_labels import LABELS
+from muster.policy.status import conditions
 
 FOLDER = EVENTING / "security" / "accounts"
 OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())

@@ -16,8 +16,8 @@ from muster.data import EVENTING
 from muster.events.model import Sweep
 from muster.kustomize import CLUSTER, load, of_kind
 from muster.policy.model import GangGivenUp, GangReport, WaitingGang
-from muster.policy.owner_status.group_status import WORST_FIRST
 from muster.policy.reasons import Reason
+from muster.policy.status.group_status import WORST_FIRST
 from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
 from muster.runtime.telemetry.metrics import Metrics
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from muster.objects.meta import KubernetesObject, ObjectRef
@@ -17,8 +17,8 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from muster.policy import group_labels
 from muster.policy import resolve as resolving
+from muster.policy.groups import gate_release
 from muster.policy.model import Decision, NoOp
-from muster.policy.owner_status.conditions import Condition
 from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
@@ -27,7 +27,6 @@ from muster.policy.plans import (
     create_pod_groups,
     create_workload,
     emit_conditions,
-    gate_release,
     mark_runtime,
     patch_pods,
     resize_gang,
@@ -35,7 +34,11 @@ from muster.policy.plans import (
 from muster.policy.plans.orphans import OrphanInputs
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.source import PolicySource
+from muster.policy.status.conditions import Condition
+from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.members import LiveMembers
+
+NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Observed:
     composites: tuple[CompositePodGroup, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
-    name_holder: OwnerObject | None = None
+    other_owner: OwnerObject | None = None
     scheduling: SchedulingApi = field(default_factory=SchedulingApi)
     orphan: KubernetesObject | None = None
     live_uids: frozenset[str] = frozenset()
@@ -74,7 +77,7 @@ class Observed:
             self.scheduling,
             self.workload,
             self.other_workloads,
-            self.name_holder,
+            self.other_owner,
             self.sources,
         )
 
@@ -172,5 +175,5 @@ def plan_runtime(given: Observed, now: datetime) -> Decision:
 
 
 def conditions_of(given: Observed, resolved: ResolvedOwner) -> tuple[Condition, Condition]:
-    """The conditions of an owner."""
-    return emit_conditions.conditions_of(resolved, given.members, given.failed_create)
+    """The conditions of an owner when no time has passed."""
+    return owner_status(resolved, given.members, given.failed_create, NO_TIME).conditions

@@ -13,7 +13,7 @@ from muster.events.predicates import ADD, not_for_step, owner_to_group
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
 from muster.policy.model import NoOp, Plan
-from muster.policy.plans.create_pod_groups import PodGroupInputs, naming_created, plan_pod_groups
+from muster.policy.plans.create_pod_groups import PodGroupInputs, as_executed, plan_pod_groups
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
 
@@ -37,7 +37,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodGroupInputs:
 
 def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Execute the plan; the reply names the groups that were really created."""
-    return naming_created(execute.in_order(cluster, plan, manager))
+    return as_executed(execute.in_order(cluster, plan, manager))
 
 
 STEP = Step(

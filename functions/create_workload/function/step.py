@@ -17,7 +17,7 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRI
 from muster.policy.model import NoOp, Plan
 from muster.policy.plans.create_workload import (
     WorkloadInputs,
-    as_carried_out,
+    as_executed,
     needs_members,
     plan_workload,
 )
@@ -47,7 +47,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs | OrphanInpu
 
 def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Execute the plan; its reason says whether the API server refused the Workload."""
-    return as_carried_out(execute.in_order(cluster, plan, manager))
+    return as_executed(execute.in_order(cluster, plan, manager))
 
 
 STEP = Step(

@@ -10,11 +10,11 @@ from muster.events.model import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES, by_kind
+from muster.policy.groups.manifests import CLUSTER_SCOPED_EVENTS
 from muster.policy.model import NoOp, Plan
-from muster.policy.plans.manifests import CLUSTER_SCOPED_EVENTS
 from muster.policy.plans.mark_runtime import (
     RuntimeInputs,
-    as_carried_out,
+    as_executed,
     never_marked,
     plan_runtime,
     up_to_date,
@@ -47,7 +47,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:
 
 def mark(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Replace the runtime; if the API server refuses it, create an Event with its message."""
-    return as_carried_out(execute.in_order(cluster, plan, manager))
+    return as_executed(execute.in_order(cluster, plan, manager))
 
 
 STEP = Step(

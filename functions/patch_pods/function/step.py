@@ -17,8 +17,8 @@ from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.objects.scheduling import ManagedPodGroup, PodGroup
 from muster.policy.group_labels import GATE, is_musters
+from muster.policy.groups.gate_release import OwnerGroups, in_tree, placed_together
 from muster.policy.model import NoOp
-from muster.policy.plans.gate_release import OwnerGroups, in_tree, placed_together
 from muster.policy.plans.patch_pods import PodInputs, needs_owner, plan_pods
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step

@@ -13,8 +13,8 @@ from muster.cluster.interface import Cluster
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.policy import limits
+from muster.policy.groups.manifests import quoting
 from muster.policy.model import Action, Plan, Verb
-from muster.policy.plans.manifests import quoting
 from muster.policy.reasons import Reason
 
 GATES_AT_ONCE = 4

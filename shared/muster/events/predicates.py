@@ -13,12 +13,12 @@ from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import by_kind
 from muster.policy.model import NoOp
-from muster.policy.owner_status.conditions import READY, SCHEDULED
 from muster.policy.owners import KINDS, kind_of, known_kind_of
 from muster.policy.owners.job import CONDITION_PREFIX, Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
+from muster.policy.status.conditions import READY, SCHEDULED
 
 ADD, UPDATE = Happened.ADD, Happened.UPDATE
 

@@ -21,11 +21,11 @@ from muster.objects.scheduling import PodGroup
 from muster.objects.text import cut_to
 from muster.operator.status_pods import IN_GROUP, PodOutline, PodStates, outlines
 from muster.policy.group_labels import GROUP, MANAGED_BY, MUSTER
-from muster.policy.owner_status.conditions import MESSAGE_LIMIT, READY, SCHEDULED
+from muster.policy.groups.manifests import FALLBACK
 from muster.policy.owners import KINDS, runs_as
 from muster.policy.owners.kind import OwnerKind, OwnerObject
-from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
+from muster.policy.status.conditions import MESSAGE_LIMIT, READY, SCHEDULED
 
 _REASON = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
 """A reason in an annotation, which anyone who may write PodGroups can set to any text."""

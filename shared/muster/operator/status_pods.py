@@ -11,8 +11,8 @@ from muster.cluster.interface import Object
 from muster.objects.meta import LONGEST_NAME
 from muster.objects.pods import Pod
 from muster.policy.group_labels import GATE
+from muster.policy.groups.manifests import LABEL_VALUE_LIMIT
 from muster.policy.owners import KINDS, runs_as
-from muster.policy.plans.manifests import LABEL_VALUE_LIMIT
 
 MOST_PODS = 250_000
 """The most pods that are kept, at up to two kilobytes each; Kubernetes is tested with 150,000."""

@@ -122,8 +122,6 @@ class Reason(StrEnum):
     # Of conditions.
     POD_GROUPS_EXIST = "PodGroupsExist"
     """PodGroupsReady: every group exists."""
-    NOT_AS_CREATED = "NotAsCreated"
-    """PodGroupsReady: a group has Muster's labels, but not the schedulingPolicy that Muster gave it."""
     FIELDS_DROPPED = "FieldsDropped"
     """PodGroupsReady: every group exists, but lacks a setting of the policy whose feature gate is off."""
     WAITING_FOR_POD_GROUP = "WaitingForPodGroup"

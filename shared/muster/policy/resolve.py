@@ -58,7 +58,7 @@ class LiveOwner:
         api: the versions of scheduling.k8s.io that the API server serves.
         workload: the Workload under the name that Muster gives it.
         other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
-        name_holder: another existing owner whose UID is in the labels of `workload`; None if there is none.
+        other_owner: another existing owner whose UID is in the labels of `workload`; None if there is none.
         sources: the policy sources of the owner, highest first.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
         pod_group: the subject, if it is a PodGroup.
@@ -71,7 +71,7 @@ class LiveOwner:
     api: SchedulingApi = field(default_factory=SchedulingApi)
     workload: Workload | None = None
     other_workloads: tuple[Workload, ...] = ()
-    name_holder: OwnerObject | None = None
+    other_owner: OwnerObject | None = None
     sources: tuple[PolicySource, ...] = ()
     as_of: str = ""
     pod_group: PodGroup | None = None
@@ -134,7 +134,7 @@ class ResolvedOwner:
         being deleted and its own Workload has this name, as that of an earlier TrainJob does for a JobSet of
         its name, the Workload goes with it.
         """
-        workload, holder = self.live.workload, self.live.name_holder
+        workload, holder = self.live.workload, self.live.other_owner
         if self.failure is not None or workload is None or self.own is not None:
             return self.failure
         if not is_musters(workload.metadata.labels):

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from muster.policy.group_labels import GATE
-from muster.policy.owner_status.conditions import READY, SCHEDULED
 from muster.policy.owners import kind_names
 from muster.policy.owners.job import CONDITION_PREFIX
+from muster.policy.status.conditions import READY, SCHEDULED
 from muster.replay.snapshots import Object
 
 OWNER_KINDS = kind_names()

@@ -6,8 +6,8 @@ import pytest
 
 from muster.objects.meta import ObjectRef
 from muster.policy.group_labels import pod_group_name
+from muster.policy.groups.manifests import label_value
 from muster.policy.owners.job import job_workload_name
-from muster.policy.plans.manifests import label_value
 
 UID = "6f2c1f9a-5d0b-4a52-9a3e-0c6a1f0f2b11"
 

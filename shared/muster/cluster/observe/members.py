@@ -17,11 +17,11 @@ from muster.objects.resources import (
 )
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import GROUP, JOB_NAME
+from muster.policy.groups.manifests import FALLBACK
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, runs_as
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerObject
-from muster.policy.plans.manifests import FALLBACK
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import LEVELS

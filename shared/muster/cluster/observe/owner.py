@@ -90,7 +90,7 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workl
         live,
         workload=workload,
         other_workloads=_naming(others, root),
-        name_holder=None if workload is None else _name_holder(cluster, workload, root),
+        other_owner=None if workload is None else _other_owner(cluster, workload, root),
     )
     if by_workload and not live.workloads:
         return live
@@ -132,7 +132,7 @@ def _with_template_names(workload: Object) -> Object:
     return {**workload, "spec": {"controllerRef": spec["controllerRef"], "podGroupTemplates": names}}
 
 
-def _name_holder(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
+def _other_owner(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
     """Return the owner that the Workload's labels and controllerRef name, if it exists and is not `root`.
 
     Where its kind is not served it counts as existing: an API server may serve it in another version.

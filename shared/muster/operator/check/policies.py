@@ -22,7 +22,6 @@ from muster.objects.resources import (
 )
 from muster.objects.text import cut_to
 from muster.operator.check.preflight import Finding, Level
-from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.policy.sources.source import (
     ANNOTATION,
     CONFIG_MAP,
@@ -34,6 +33,7 @@ from muster.policy.sources.source import (
     source_of_config_map,
     sources_of_runtime,
 )
+from muster.policy.status.conditions import MESSAGE_LIMIT
 
 _RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 _OWNERS = (TRAINJOBS, JOBSETS, JOBS)

@@ -14,7 +14,7 @@ from muster.objects.resources import CONFIGMAPS, NAMESPACES, POD_GROUPS
 from muster.objects.scheduling import PodGroup, Workload
 from muster.operator.explain.present import pod_waits_for
 from muster.policy.group_labels import GATE, GROUP, OPTED_OUT
-from muster.policy.plans.manifests import FALLBACK
+from muster.policy.groups.manifests import FALLBACK
 from muster.policy.sources.source import (
     CONFIG_MAP,
     InvalidPolicy,

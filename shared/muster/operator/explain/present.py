@@ -11,9 +11,9 @@ from muster.cluster.observe.members import failed_create, pods_of, read_members
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
 from muster.policy.group_labels import GATE
-from muster.policy.owner_status.conditions import Condition, condition_type
-from muster.policy.plans.emit_conditions import current_conditions
 from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.status.conditions import Condition, condition_type
+from muster.policy.status.owner_status import owner_status
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def groups_now(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner, now: 
         return
     missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
     events = failed_create(cluster, members.jobs) if missing else ""
-    for condition in current_conditions(resolved, members, events, now):
+    for condition in owner_status(resolved, members, events, now).conditions:
         since = _since(live, condition)
         yield Now(condition.type, condition.true, str(condition.reason), since, condition.message)
 

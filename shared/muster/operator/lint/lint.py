@@ -25,9 +25,9 @@ from muster.operator.lint.labels import label_faults
 from muster.operator.lint.model import Fault, Severity
 from muster.operator.lint.policies import administrators_locks, policies_in
 from muster.policy.model import NoOp
-from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource
+from muster.policy.status.conditions import MESSAGE_LIMIT
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import LocatedObject, Object, read_located
 from muster.runtime.http.responses import first_fault

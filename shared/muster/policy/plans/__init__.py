@@ -1,1 +1,1 @@
-"""The plans: one file for each step, and shared helpers."""
+"""The plans: one file for each step."""

@@ -10,16 +10,16 @@ from datetime import datetime
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.objects.scheduling import Gang, PodGroupTemplate, SchedulingPolicy, Workload
 from muster.policy.group_labels import GroupInstance, belongs_to
-from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
-from muster.policy.plans import fallback, manifests
-from muster.policy.plans.min_counts import follows, min_count_of, wanted_min_group_counts
-from muster.policy.plans.wanted_groups import (
+from muster.policy.groups import manifests
+from muster.policy.groups.min_counts import follows, min_count_of, wanted_min_group_counts
+from muster.policy.groups.wanted_groups import (
     GroupKey,
     WantedGroup,
     child_groups,
     existing_groups,
     wanted_groups,
 )
+from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -84,10 +84,10 @@ def _create_missing(
     reply = Reply("created", resolved.root, {"workload": workload.metadata.name})
     message = f"PodGroups of {workload.ref}: {', '.join(names)}"
     requeue = bool(being_deleted)
-    return naming_created(Plan(Reason.POD_GROUPS_CREATED, message, missing, reply, requeue=requeue))
+    return as_executed(Plan(Reason.POD_GROUPS_CREATED, message, missing, reply, requeue=requeue))
 
 
-def naming_created(plan: Plan) -> Plan:
+def as_executed(plan: Plan) -> Plan:
     """Return the plan with its groups in the reply; RefusedByApi without a reply if it creates none.
 
     A plan that was carried out has only actions that succeeded: no refused group, but its fallback.
@@ -116,7 +116,7 @@ def _creations(
     followed = wanted_min_group_counts(resolved, members) if follows(resolved) else {}
     existing = existing_groups(members)
     children = child_groups(wanted, existing)
-    event = fallback.event_of_refusal(owner.root, COMPONENT, now)
+    event = manifests.event_of_refusal(owner.root, COMPONENT, now)
     for group in wanted:
         if group.key in existing:
             continue
@@ -137,7 +137,7 @@ def _creations(
             for leaf, suffix in group.pod_groups
             if (POD_GROUPS.kind, owner.pod_group_name(leaf.name, suffix)) not in existing
         )
-        yield fallback.if_refused(owner, created, without_group, event, hold=hold)
+        yield manifests.with_fallback(owner, created, without_group, event, hold=hold)
 
 
 def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:
@@ -149,10 +149,7 @@ def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[A
         message = f"Workload {workload.metadata.name} has no template for {leaf.name}, which was added later"
         failure = GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
         for suffix in leaf.sizes:
-            name = resolved.pod_sets.pod_group_name(leaf.name, suffix)
-            yield manifests.create_fallback_group(
-                resolved.root, name, leaf.priority_class_at(suffix), failure
-            )
+            yield manifests.fallback_for_group(resolved.pod_sets, leaf, suffix, failure)
 
 
 def _policy_of_composite(

@@ -1,4 +1,4 @@
-"""create_workload: the groups of an owner compiled into its Workload."""
+"""create_workload: the Workload of an owner, or fallback PodGroups where its groups cannot be made."""
 
 from __future__ import annotations
 
@@ -6,29 +6,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
-from muster.objects.meta import ObjectRef, find_condition
+from muster.objects.meta import find_condition
+from muster.objects.pods import Pod
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
-from muster.policy.group_labels import belongs_to, controller_reference, owner_labels
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb, as_refused
-from muster.policy.owner_status.conditions import READY, condition_type
+from muster.policy.group_labels import REPLICATED_JOB, belongs_to, stamped_name
+from muster.policy.groups import manifests
+from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb, as_refused
 from muster.policy.owners import kind_of
 from muster.policy.owners.job import has_foreign_labels
-from muster.policy.owners.kind import NEVER, OwnerObject
-from muster.policy.plans import fallback
-from muster.policy.plans.manifests import create_event
+from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
-from muster.policy.sources.source import DEFAULT, policy_annotations
-from muster.policy.tree.groups import Group
+from muster.policy.status.conditions import READY, Condition, condition_type, conditions_patch
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-workload"
+
 _MAY_BE_STAMPED = frozenset({Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE, Reason.OTHER_SCHEDULER})
 """Reasons to skip an owner that stamp-pods cannot see, so that it may stamp the pods."""
+
+_NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
+"""Reasons to skip an owner none of whose pods need a PodGroup."""
+
+_WORKLOAD_REFUSED = f"{Reason.REFUSED_BY_API}: Workload "
+"""The beginning of the annotation of fallback PodGroups in place of those of a refused Workload."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +55,19 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
     if isinstance(inputs, OrphanInputs):
         return plan_orphan(inputs)
     resolved, members = inputs.resolved, inputs.members
-    if members is None:  # no pod of the owner can need a fallback PodGroup
-        return resolved if isinstance(resolved, NoOp) else _for_owner(inputs, resolved, now)
     if isinstance(resolved, NoOp):
-        return fallback.for_stamped_pods(inputs.live.owner, resolved, members, COMPONENT, now)
+        return (
+            resolved if members is None else _fallback_of_skipped(inputs.live.owner, resolved, members, now)
+        )
     failure = resolved.why_no_groups
-    decision = (
-        _for_owner(inputs, resolved, now)
-        if failure is None
-        else fallback.give_up(resolved, members, failure, COMPONENT, now)
-    )
-    return fallback.with_groups_of_strays(resolved, members, decision, COMPONENT, now)
+    if failure is None or members is None:
+        decision = _workload(inputs.live, resolved, members, now)
+    else:
+        decision = _fallback_of_failed(resolved, members, failure, now)
+    return decision if members is None else _with_fallback_of_strays(resolved, members, decision, now)
 
 
-def as_carried_out(plan: Plan) -> Plan:
+def as_executed(plan: Plan) -> Plan:
     """Return the plan with the reason RefusedByApi if it was to create a Workload and did not."""
     created = any(action.target.kind == WORKLOADS.kind for action in plan.actions)
     if plan.reply is None or plan.reason != Reason.WORKLOAD_CREATED or created:
@@ -74,29 +77,17 @@ def as_carried_out(plan: Plan) -> Plan:
 
 def needs_members(inputs: WorkloadInputs) -> bool:
     """Whether plan_workload may create fallback PodGroups, for which it needs the owner's pods and groups."""
-    resolved = inputs.resolved
+    live, resolved = inputs.live, inputs.resolved
     if isinstance(resolved, NoOp):
-        return _may_have_stamped_pods(inputs.live, resolved)
-    failed = resolved.why_no_groups is not None or _may_have_been_refused(inputs.live, resolved.owner)
-    return failed or _may_have_strays(resolved)
-
-
-def _may_have_been_refused(live: LiveOwner, owner: OwnerObject) -> bool:
-    """Whether the owner has no Workload although emit_conditions has seen that its groups are missing."""
-    ready = find_condition(owner.status.conditions, condition_type(owner, READY))
-    return live.workload is None and ready is not None and ready.get("status") == "False"
-
-
-def _may_have_stamped_pods(live: LiveOwner, skipped: NoOp) -> bool:
-    """Whether pods of a skipped owner may be stamped all the same.
-
-    NotMarked: the namespace lost its label, but Jobs of a JobSet that were labelled before still create
-    stamped pods.
-    """
-    kind = None if live.runner is None else kind_of(live.runner)
-    if skipped.reason == Reason.NOT_MARKED:
-        return kind is not None and not kind.is_job
-    return skipped.reason in _MAY_BE_STAMPED
+        # NotMarked: the namespace lost its label, but Jobs of a JobSet that were labelled before still create
+        # stamped pods.
+        kind = None if live.runner is None else kind_of(live.runner)
+        runs_jobs = kind is not None and not kind.is_job
+        return resolved.reason in _MAY_BE_STAMPED or (resolved.reason == Reason.NOT_MARKED and runs_jobs)
+    # Its Workload may have been refused, if emit_conditions has seen that its groups are missing.
+    ready = find_condition(resolved.owner.status.conditions, condition_type(resolved.owner, READY)) or {}
+    refused = live.workload is None and ready.get("status") == "False"
+    return resolved.why_no_groups is not None or refused or _may_have_strays(resolved)
 
 
 def _may_have_strays(resolved: ResolvedOwner) -> bool:
@@ -112,54 +103,44 @@ def _may_have_strays(resolved: ResolvedOwner) -> bool:
     )
 
 
-def _for_owner(inputs: WorkloadInputs, resolved: ResolvedOwner, now: datetime) -> Decision:
+def _workload(
+    live: LiveOwner, resolved: ResolvedOwner, members: LiveMembers | None, now: datetime
+) -> Decision:
+    """Create the Workload of an owner whose groups can be made, unless it exists."""
     if resolved.own is not None:
-        return NoOp(
-            Reason.OWN_WORKLOAD, f"Workload {resolved.own.metadata.name} applies and is never changed"
-        )
-    if inputs.live.workload is not None:
-        return _name_in_use(inputs, resolved, inputs.live.workload)
-    if inputs.members is not None and fallback.stand_for_workload(resolved, inputs.members):
+        name = resolved.own.metadata.name
+        return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} applies and is never changed")
+    if live.workload is not None:
+        return _name_in_use(live, live.workload)
+    if members is not None and _has_fallback_of_refused_workload(resolved, members):
         return NoOp(Reason.REFUSED_BY_API, f"all groups of {resolved.root} are fallback PodGroups")
     name = resolved.pod_sets.workload_name
-    members = inputs.members or LiveMembers()
-    instead = partial(fallback.in_place_of_workload, resolved, members, COMPONENT, now)
     sizes = ", ".join(
         f"{group.name} ({'gang of ' + str(group.template_min_count) if group.gang else 'basic'})"
         for group in resolved.tree
     )
+    instead = partial(_instead_of_refused_workload, resolved, members or LiveMembers(), now)
+    # A group that holds its nodes while another one waits for it is worth a warning.
+    warnings = (
+        _event(resolved.owner, Reason.HOLDS_WHILE_WAITING, str(stage), now) for stage in resolved.stages[:1]
+    )
     return Plan(
         Reason.WORKLOAD_CREATED,
         f"Workload {name} for {resolved.root}: {sizes}",
-        (replace(_create_workload(resolved, name), instead=instead), *_warnings(resolved, now)),
+        (replace(manifests.create_workload(resolved), instead=instead), *warnings),
         Reply("created", resolved.root, {"workload": name}),
     )
 
 
-def _warnings(resolved: ResolvedOwner, now: datetime) -> Iterator[Action]:
-    """Yield an Event about a group that holds its nodes while another one waits for it."""
-    for stage in resolved.stages[:1]:
-        yield create_event(
-            resolved.root,
-            component=COMPONENT,
-            warning=True,
-            reason=Reason.HOLDS_WHILE_WAITING,
-            message=str(stage),
-            now=now,
-        )
-
-
-def _name_in_use(inputs: WorkloadInputs, resolved: ResolvedOwner, workload: Workload) -> Decision:
+def _name_in_use(live: LiveOwner, workload: Workload) -> Decision:
+    """Leave a Workload of the owner's name if it is the owner's; delete one of an earlier owner."""
     if workload.being_deleted:
         return NoOp(Reason.BEING_DELETED, f"{workload.ref} is being deleted", requeue=True)
-    if belongs_to(workload.metadata.labels, resolved.root.uid):
+    if live.musters_workload is not None:
         return NoOp(Reason.UP_TO_DATE, f"{workload.ref} exists")
-    if inputs.live.name_holder is not None:
-        return NoOp(
-            Reason.WORKLOAD_NAME_TAKEN,
-            f"{workload.ref} belongs to {inputs.live.name_holder.ref}, which is being deleted",
-            requeue=True,
-        )
+    if live.other_owner is not None:
+        message = f"{workload.ref} belongs to {live.other_owner.ref}, which is being deleted"
+        return NoOp(Reason.WORKLOAD_NAME_TAKEN, message, requeue=True)
     return Plan(
         Reason.LEFTOVER_REMOVED,
         f"{workload.ref} is left over from an earlier owner of that name",
@@ -168,65 +149,156 @@ def _name_in_use(inputs: WorkloadInputs, resolved: ResolvedOwner, workload: Work
     )
 
 
-def _create_workload(resolved: ResolvedOwner, name: str) -> Action:
-    """Create the Workload of an owner, with one template for each group.
+def _has_fallback_of_refused_workload(resolved: ResolvedOwner, members: LiveMembers) -> bool:
+    """Whether fallback PodGroups exist for all groups of an owner whose Workload the API server refused.
 
-    A priority class is in the templates only if all groups share it: the API refuses a Workload whose
-    templates differ (pkg/apis/scheduling/validation, Kubernetes v1.37.1).
+    Their pods would stay in them, so a Workload has no use any more.
     """
-    root = resolved.root
-    pod_sets = (pod_set for leaf in resolved.leaves() for pod_set in leaf.pod_sets)
-    classes = {pod_set.priority.name for pod_set in pod_sets}
-    shared_class = classes.pop() if len(classes) == 1 else ""
-    body: dict[str, Any] = {
-        "apiVersion": WORKLOADS.api_version,
-        "kind": WORKLOADS.kind,
-        "metadata": {
-            "name": name,
-            "namespace": root.namespace,
-            "labels": owner_labels(root),
-            "ownerReferences": [controller_reference(root)],
-        },
-        "spec": {
-            "controllerRef": {
-                "apiGroup": root.api_version.rpartition("/")[0],
-                "kind": root.kind,
-                "name": root.name,
-            },
-            **_templates(resolved.tree, shared_class),
-        },
+    existing = {
+        group.metadata.name
+        for group in members.groups
+        if group.metadata.annotations.get(manifests.FALLBACK, "").startswith(_WORKLOAD_REFUSED)
+        and belongs_to(group.metadata.labels, resolved.root.uid)
     }
-    if resolved.policy != DEFAULT:
-        body["metadata"]["annotations"] = policy_annotations(resolved.policy)
-    target = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, root.namespace, name)
-    return Action(Verb.CREATE, target, body)
+    return bool(existing) and all(name in existing for _, name in resolved.pod_groups())
 
 
-def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]:
-    """Return the two template lists of one level, without empty ones."""
-    leaves = [_template(group, priority_class) for group in groups if not group.children]
-    composites = [_template(group, priority_class) for group in groups if group.children]
-    lists = {"podGroupTemplates": leaves, "compositePodGroupTemplates": composites}
-    return {name: templates for name, templates in lists.items() if templates}
+def _instead_of_refused_workload(
+    resolved: ResolvedOwner, members: LiveMembers, now: datetime, refusal: str, never: bool
+) -> Iterator[Action]:
+    """Yield an Event about a refused Workload, and fallback PodGroups if it will never be accepted.
 
+    Where a quota or a role refuses it, the pods wait for their gang: both may change.
 
-def _template(group: Group, priority_class: str) -> dict[str, Any]:
-    """Return the template of a group, with all settings that its PodGroups copy.
-
-    With the gate PodGroupPreemptionPolicy a group without a preemptionPolicy gets the default one and is then
-    refused if its class has another (plugin/pkg/admission/priority, Kubernetes v1.37.1, seen).
+    Args:
+        resolved: the owner.
+        members: its groups that exist, as far as they were read.
+        now: for the Event.
+        refusal: the message of the API server.
+        never: whether the API server will never accept the Workload.
     """
-    count = "minGroupCount" if group.children else "minCount"
-    policy = {"gang": {count: group.template_min_count}} if group.gang else {"basic": {}}
-    preemption = {"preemptionPolicy": NEVER} if group.never_preempts else {}
-    disruption = {} if group.disruption_mode is None else {"disruptionMode": group.disruption_mode}
-    template: dict[str, Any] = {
-        "name": group.name,
-        "schedulingPolicy": policy,
-        **disruption,
-        **preemption,
-        **group.settings,
-    }
-    if priority_class:
-        template["priorityClassName"] = priority_class
-    return template | _templates(group.children, priority_class)
+    failure = GroupingFailure(Reason.REFUSED_BY_API, f"Workload {resolved.pod_sets.workload_name}: {refusal}")
+    event = manifests.quoting(manifests.event_of_refusal(resolved.root, COMPONENT, now), failure.message)
+    yield event
+    if never and not resolved.policy.holds:
+        yield from _in_place_of_groups(resolved, members, failure, event)
+
+
+def _fallback_of_failed(
+    resolved: ResolvedOwner, members: LiveMembers, failure: GroupingFailure, now: datetime
+) -> Decision:
+    """Create a fallback PodGroup for every group of an owner, its condition and an Event.
+
+    If it has too many groups, they are created for existing pods; later pods get theirs by sweeps.
+    """
+    created: tuple[Action, ...] = ()
+    if resolved.api.served and not resolved.policy.holds:
+        event = manifests.event_of_refusal(resolved.root, COMPONENT, now)
+        created = tuple(_in_place_of_groups(resolved, members, failure, event))
+    reported = tuple(_report(resolved.owner, failure.reason, failure.message, now))
+    if not (created or reported):
+        return NoOp(failure.reason, failure.message)
+    reply = Reply("gave-up", resolved.root, {"reason": failure.reason, "message": failure.message})
+    return Plan(failure.reason, failure.message, (*created, *reported), reply)
+
+
+def _in_place_of_groups(
+    resolved: ResolvedOwner, members: LiveMembers, failure: GroupingFailure, event: Action
+) -> Iterator[Action]:
+    """Yield the creation of each missing group as a fallback PodGroup; if it is refused, of the Event."""
+    if not resolved.tree:
+        for pod in _first_pod_of_each_missing_group(members):
+            yield replace(manifests.fallback_for_pod(resolved.root, pod, failure), if_refused=(event,))
+    existing = {group.metadata.name for group in members.groups}
+    for instance, name in resolved.pod_groups():
+        if name not in existing:
+            leaf = resolved.groups[instance.group]
+            group = manifests.fallback_for_group(resolved.pod_sets, leaf, instance.suffix, failure)
+            yield replace(group, if_refused=(event,))
+
+
+def _fallback_of_skipped(
+    owner: OwnerObject | None, skipped: NoOp, members: LiveMembers, now: datetime
+) -> Decision:
+    """Create fallback PodGroups for pods that were stamped although their owner is skipped.
+
+    The pods alone give the names, so this works whatever is wrong with the owner.
+    """
+    if owner is None or skipped.reason in _NOTHING_RUNS:
+        return skipped
+    failure = GroupingFailure(skipped.reason, skipped.message)
+    event = manifests.event_of_refusal(owner.ref, COMPONENT, now)
+    created = tuple(
+        replace(manifests.fallback_for_pod(owner.ref, pod, failure), if_refused=(event,))
+        for pod in _first_pod_of_each_missing_group(members)
+    )
+    if not created:
+        return skipped
+    names = ", ".join(action.target.name for action in created)
+    reported = _report(owner, skipped.reason, f"fallback PodGroups {names}: {skipped.message}", now)
+    message = f"{len(created)} fallback PodGroups: {skipped.message}"
+    return Plan(Reason.STAND_INS_CREATED, message, (*created, *reported))
+
+
+def _with_fallback_of_strays(
+    resolved: ResolvedOwner, members: LiveMembers, decision: Decision, now: datetime
+) -> Decision:
+    """Add fallback PodGroups for stamped pods outside of the owner's groups to a decision about these."""
+    strays = list(_strays(resolved, members))
+    if not strays or decision.requeue:
+        return decision
+    event = manifests.event_of_refusal(resolved.root, COMPONENT, now)
+    created = [
+        replace(manifests.fallback_for_pod(resolved.root, pod, failure), if_refused=(event,))
+        for pod, failure in strays
+    ]
+    if isinstance(decision, Plan) and any(action.subresource == "status" for action in decision.actions):
+        return replace(decision, actions=(*decision.actions, *created))  # its condition is more serious
+    names, (_, first) = ", ".join(action.target.name for action in created), strays[0]
+    message = f"fallback PodGroups {names}: {first.message}"
+    actions = (*created, *_report(resolved.owner, first.reason, message, now))
+    if isinstance(decision, Plan):
+        return replace(decision, actions=(*decision.actions, *actions))
+    return Plan(Reason.STAND_INS_CREATED, message, actions)
+
+
+def _strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[tuple[Pod, GroupingFailure]]:
+    """Yield a pod of each missing PodGroup outside of the owner's groups, and why Muster makes no gang."""
+    wanted = {name for _, name in resolved.pod_groups()}
+    pod_sets = {pod_set.replicated_job: pod_set for pod_set in resolved.pod_sets.pod_sets}
+    for pod in _first_pod_of_each_missing_group(members):
+        # The only pod set of a Job has no name, whatever labels its pods have.
+        pod_set = pod_sets.get("") or pod_sets.get(pod.metadata.labels.get(REPLICATED_JOB, ""))
+        if pod_set is None or pod.pod_group_name in wanted:
+            continue
+        message = (
+            f"{pod_set.path} has labels of another owner, after which the groups of its pods are named"
+            if has_foreign_labels(pod_set, resolved.owner)
+            else f"{pod_set.path} is not grouped by Muster, but its pods are stamped"
+        )
+        yield pod, GroupingFailure(pod_set.ungrouped or Reason.NOT_MARKED, message)
+
+
+def _first_pod_of_each_missing_group(members: LiveMembers) -> Iterator[Pod]:
+    """Yield one pod for each missing PodGroup that stamp-pods named; skip names that users wrote."""
+    existing = {group.metadata.name for group in members.groups}
+    for pod in members.pods:
+        name = pod.pod_group_name
+        stamped = name and name == stamped_name(pod.metadata.labels)
+        if stamped and name not in existing and not (pod.finished or pod.being_deleted):
+            existing.add(name)
+            yield pod
+
+
+def _report(owner: OwnerObject, reason: str, message: str, now: datetime) -> Iterator[Action]:
+    """Yield a false PodGroupsReady and an Event of the same text, unless the owner has the condition."""
+    patch = conditions_patch(owner, (Condition(READY, true=False, reason=reason, message=message),), now)
+    if patch is not None:
+        yield patch
+        yield _event(owner, reason, message, now)
+
+
+def _event(owner: OwnerObject, reason: str, message: str, now: datetime) -> Action:
+    return manifests.create_event(
+        owner.ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now
+    )

@@ -25,11 +25,11 @@ from muster.objects.meta import (
     has_more_fields,
 )
 from muster.policy import group_labels
+from muster.policy.groups import manifests
 from muster.policy.limits import REPLICATED_JOBS
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb, as_refused
 from muster.policy.owners.job import JobTemplate, grouped_by_others
 from muster.policy.owners.jobset import JobSetSpec
-from muster.policy.plans import manifests
 from muster.policy.reasons import Reason
 from muster.policy.sources.runtime_labels import LABELS, labels_for
 from muster.policy.sources.schema import InvalidPolicyError
@@ -161,7 +161,7 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     return no_op
 
 
-def as_carried_out(plan: Plan) -> Plan:
+def as_executed(plan: Plan) -> Plan:
     """Return the plan with the reason RefusedByApi if it was to replace a runtime and did not."""
     updated = any(action.verb is Verb.UPDATE for action in plan.actions)
     if plan.reply is None or plan.reason != Reason.RUNTIME_MARKED or updated:

@@ -11,8 +11,7 @@ from muster.objects.pods import Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GATED
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
-from muster.policy.plans.gate_release import (
+from muster.policy.groups.gate_release import (
     COSTLY,
     OwnerGroups,
     held_groups,
@@ -21,6 +20,7 @@ from muster.policy.plans.gate_release import (
     root_of,
     was_placed,
 )
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.reasons import Reason
 
 

@@ -22,11 +22,8 @@ from muster.objects.scheduling import (
     WorkloadSpec,
 )
 from muster.policy.group_labels import belongs_to
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
-from muster.policy.owner_status.timeout import SchedulingTimeout, scheduling_timeout
-from muster.policy.owners.kind import OwnerObject
-from muster.policy.plans import manifests
-from muster.policy.plans.min_counts import (
+from muster.policy.groups import manifests
+from muster.policy.groups.min_counts import (
     composite_gangs,
     gangs,
     is_of_wrong_size,
@@ -34,6 +31,9 @@ from muster.policy.plans.min_counts import (
     wanted_min_counts,
     wanted_min_group_counts,
 )
+from muster.policy.groups.timeout import SchedulingTimeout, scheduling_timeout
+from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from muster.policy import group_labels
+from muster.policy.groups.gate_release import placed_together
 from muster.policy.model import Plan
-from muster.policy.plans.gate_release import placed_together
 from muster.policy.reasons import Reason
 from tests.support.builders import (
     NOW,

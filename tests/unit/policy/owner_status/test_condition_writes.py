@@ -10,10 +10,10 @@ import pytest
 from muster.objects.meta import ObjectRef
 from muster.objects.patches import PatchType
 from muster.policy.model import Action, GangReport, NoOp, Reply, Verb
-from muster.policy.owner_status.conditions import READY as CONDITION_READY
-from muster.policy.owner_status.conditions import Condition, conditions_patch
 from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
+from muster.policy.status.conditions import READY as CONDITION_READY
+from muster.policy.status.conditions import Condition, conditions_patch
 from tests.support.builders import (
     NOW,
     Modifier,
@@ -127,11 +127,6 @@ class TestMerge:
             READY,
             SCHEDULED | {"lastTransitionTime": "2026-01-01T00:00:00Z"},
         ]
-
-    @pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "2026-01-01T00:00:00ZTx", "", None])
-    def test_a_time_that_no_client_can_read_is_replaced(self, time: str | None) -> None:
-        """The owner's controller could list its kind, or write its status, no more."""
-        assert _written(_after(READY, SCHEDULED | {"lastTransitionTime": time})) == [READY, SCHEDULED]
 
     def test_a_turn_has_the_time_of_now(self) -> None:
         """It was False."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from muster.policy.model import NoOp, Plan
-from muster.policy.owner_status.conditions import MESSAGE_LIMIT
 from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
+from muster.policy.status.conditions import MESSAGE_LIMIT
 from tests.support import conditions as c
 from tests.support.builders import (
     NOW,
@@ -335,7 +335,7 @@ def test_the_worst_reason_wins_and_every_waiting_group_is_named() -> None:
         pytest.param(
             observed(
                 workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "another"})]),
-                name_holder=Job.read(a_job(named("other"))),
+                other_owner=Job.read(a_job(named("other"))),
                 sources=(PolicySource(PolicySourceKind.OWNER, "home", "workload: {onFailure: Hold}"),),
             ),
             "WorkloadNameTaken",

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from muster.policy.groups.manifests import FALLBACK
 from muster.policy.model import GangGivenUp, GangReport, GangsPlaced, Plan, WaitingGang
-from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (

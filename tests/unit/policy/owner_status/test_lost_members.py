@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from muster.policy.owner_status.conditions import MESSAGE_LIMIT
+from muster.policy.status.conditions import MESSAGE_LIMIT
 from tests.support.builders import (
     a_job,
     a_pod,

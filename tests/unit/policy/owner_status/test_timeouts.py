@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from muster.policy.group_labels import GROUP_SIZE
+from muster.policy.groups.manifests import FALLBACK
+from muster.policy.groups.timeout import scheduling_timeout
 from muster.policy.model import Action, NoOp, Plan, Verb
-from muster.policy.owner_status.timeout import scheduling_timeout
-from muster.policy.plans.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources.schema import InvalidPolicyError, parse
@@ -159,31 +159,6 @@ def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:
     given = given_up("Basic", bound)
     assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
     assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "SchedulingTimedOut")
-
-
-def test_a_gang_is_given_up_only_under_a_policy_that_says_so() -> None:
-    """A stolen token of resize-gang may write the annotation on any PodGroup of Muster's."""
-    plan = plan_resize(given_up("Report", gated()), NOW)
-    assert isinstance(plan, Plan)
-    (patch,) = [action for action in plan.actions if action.target.kind == "PodGroup"]
-    assert patch.body is not None
-    assert patch.body["spec"] == {"schedulingPolicy": {"gang": {"minCount": 2}}}
-
-
-@pytest.mark.parametrize("then", ["Report", "Suspend"])
-def test_such_an_annotation_does_not_end_the_wait(then: str) -> None:
-    """The gang is still late, and its group counts as the gang that it is."""
-    note = annotated({FALLBACK: "SchedulingTimedOut: it waited"})
-
-    def noted(group: Object) -> None:
-        refused(LIMIT)(group)
-        note(group)
-
-    given = given_waiting(LIMIT, then, noted)
-    assert timed_out(given) == {NAME}
-    conditions = planned_conditions(given)
-    assert conditions["PodGroupsReady"][:2] == ("True", "PodGroupsExist")
-    assert conditions["PodGroupsScheduled"][:2] == ("False", "SchedulingTimedOut")
 
 
 def test_suspend_suspends_the_owner_once() -> None:

@@ -29,7 +29,7 @@ FOR_ANOTHER = labelled({"muster.dev/owner-uid": "another"})
 def a_job_beside(*modifiers: Modifier) -> Observed:
     """A Job whose Workload's name has a Workload with the labels of the Job `other`."""
     other = Job.read(a_job(named("other"), *modifiers))
-    return observed(workload=a_workload(modifiers=[FOR_ANOTHER]), name_holder=other)
+    return observed(workload=a_workload(modifiers=[FOR_ANOTHER]), other_owner=other)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_workload_of_an_earlier_trainjob_of_the_name_goes_with_it() -> None:
     jobset = a_jobset()
     earlier = TrainJob.read(a_trainjob(being_deleted))
     leftover = a_workload(root=jobset, modifiers=[FOR_ANOTHER])
-    decision = plan_workload(observed(jobset, workload=leftover, name_holder=earlier), NOW)
+    decision = plan_workload(observed(jobset, workload=leftover, other_owner=earlier), NOW)
     assert isinstance(decision, NoOp)
     assert (decision.reason, decision.requeue) == (Reason.WORKLOAD_NAME_TAKEN, True)
     assert mentions(decision.message, "team-a/llama", "TrainJob")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from muster.objects.meta import ObjectRef
-from muster.policy.plans.manifests import create_event
+from muster.policy.groups.manifests import create_event
 from tests.support.builders import NOW
 
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from muster.objects.scheduling import CompositePodGroup
+from muster.policy.groups.min_counts import wanted_min_group_counts
 from muster.policy.model import NoOp
-from muster.policy.plans.min_counts import wanted_min_group_counts
 from muster.policy.sources.source import ANNOTATION, PolicySource, PolicySourceKind
 from tests.support.builders import Object, a_child_job, a_jobset, a_replicated_job, labelled, observed
 from tests.support.planning import resolve

@@ -8,7 +8,7 @@ import pytest
 
 from muster.policy import group_labels
 from muster.policy.model import Action, NoOp, Plan, Reply, Verb
-from muster.policy.plans.create_pod_groups import naming_created
+from muster.policy.plans.create_pod_groups import as_executed
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
@@ -123,12 +123,12 @@ def test_the_reply_names_the_created_groups() -> None:
     plan = plan_pod_groups(observed(PAIR, workload=workload), NOW)
     assert isinstance(plan, Plan)
     left, right = plan.actions
-    one = naming_created(replace(plan, actions=(left.if_refused[0], right)))
+    one = as_executed(replace(plan, actions=(left.if_refused[0], right)))
     assert (one.reason, one.reply and one.reply.data["podGroups"]) == (
         Reason.POD_GROUPS_CREATED,
         ["llama-right-22222222"],
     )
-    none = naming_created(replace(plan, actions=(left.if_refused[0], right.if_refused[0])))
+    none = as_executed(replace(plan, actions=(left.if_refused[0], right.if_refused[0])))
     assert (none.reason, none.reply) == (Reason.REFUSED_BY_API, None)
     assert mentions(none.message, "team-a/llama", "llama-left-22222222", "llama-right-22222222")
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
+from muster.policy.groups.gate_release import placed_together
 from muster.policy.model import NoOp
-from muster.policy.plans.gate_release import placed_together
 from muster.policy.plans.patch_pods import needs_owner
 from muster.policy.reasons import Reason
 from tests.support import cpu

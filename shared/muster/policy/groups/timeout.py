@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from muster.objects.pods import Pod
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import is_musters
-from muster.policy.plans.manifests import FALLBACK
+from muster.policy.groups.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers
@@ -51,7 +51,7 @@ def scheduling_timeout(
     waiting = {
         group.metadata.name: _waiting_since(group, pods[group.metadata.name]) for group in members.groups
     }
-    given_up = groups_given_up(resolved, members.groups)
+    given_up = groups_given_up(members.groups)
     late = frozenset(
         name
         for name, since in waiting.items()
@@ -60,24 +60,8 @@ def scheduling_timeout(
     return SchedulingTimeout(late, policy.scheduling_timeout_seconds, policy.on_timeout) if late else None
 
 
-def groups_given_up(resolved: ResolvedOwner, groups: Iterable[PodGroup]) -> frozenset[str]:
-    """Return the names of PodGroups given up after their timeout: their pods are scheduled one by one.
-
-    The annotation that says so counts only under a policy that asks for it: a stolen token could write it.
-    """
-    policy = resolved.policy.workload
-    if policy is None or policy.scheduling_timeout_seconds is None or policy.on_timeout != "Basic":
-        return frozenset()
-    return _said_to_be_given_up(groups)
-
-
-def groups_not_given_up(resolved: ResolvedOwner, groups: Iterable[PodGroup]) -> frozenset[str]:
-    """Return the names of PodGroups that are said to be given up, though no policy asks for it."""
-    groups = tuple(groups)
-    return _said_to_be_given_up(groups) - groups_given_up(resolved, groups)
-
-
-def _said_to_be_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:
+def groups_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:
+    """Return the names of PodGroups given up after their timeout: their pods are scheduled one by one."""
     beginning = f"{Reason.SCHEDULING_TIMED_OUT}: "
     return frozenset(
         group.metadata.name

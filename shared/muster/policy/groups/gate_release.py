@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import GATE, is_musters
-from muster.policy.model import NoOp
-from muster.policy.plans.min_counts import (
+from muster.policy.groups.min_counts import (
     follows,
     is_of_wrong_size,
     wanted_min_counts,
     wanted_min_group_counts,
 )
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.members import LiveMembers

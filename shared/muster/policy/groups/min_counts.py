@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from muster.objects.scheduling import MOST_MEMBERS, CompositePodGroup, PodGroup
 from muster.policy.group_labels import GroupInstance, is_musters
-from muster.policy.owner_status.timeout import groups_given_up
+from muster.policy.groups.timeout import groups_given_up
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers, members_to_run
@@ -54,7 +54,7 @@ def wanted_min_counts(
     existing = {group.metadata.name: group for group in members.groups}
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
     bound = Counter(pod.pod_group_name for pod in members.staying if pod.bound)
-    given_up = groups_given_up(resolved, members.groups) | set(timed_out)
+    given_up = groups_given_up(members.groups) | set(timed_out)
     targets: dict[str, int] = {}
     for leaf in gangs(resolved):
         for suffix in leaf.sizes:
@@ -80,7 +80,7 @@ def wanted_min_group_counts(
     existing = {group.metadata.name: group for group in members.composites}
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
     outside = frozenset(_outside_composites(resolved, members))
-    given_up = groups_given_up(resolved, members.groups) | set(timed_out)
+    given_up = groups_given_up(members.groups) | set(timed_out)
     bound = {pod.pod_group_name for pod in members.staying if pod.bound}
     targets = {}
     for group in composite_gangs(resolved):

@@ -1,0 +1,307 @@
+"""Manifests of Workloads, PodGroups, CompositePodGroups, fallback PodGroups and Events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from muster.objects.meta import ObjectRef
+from muster.objects.pods import Pod
+from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, WORKLOADS, Resource
+from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
+from muster.objects.text import printable
+from muster.policy.group_labels import controller_reference, owner_labels
+from muster.policy.model import Action, GroupingFailure, Verb
+from muster.policy.owners.kind import NEVER, OwnerPodSets
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.sources.source import DEFAULT, policy_annotations
+from muster.policy.tree.groups import Group
+
+LABEL_VALUE_LIMIT = 63
+WORKLOAD_LABEL = "muster.dev/workload"
+FALLBACK = "muster.dev/stand-in"
+"""Annotation of a fallback PodGroup: `<reason>: <message>`, why there is no gang of that name."""
+
+CLUSTER_SCOPED_EVENTS = "default"
+"""Where Events on objects without a namespace go (client-go/tools/record/event.go, Kubernetes v1.37.1)."""
+
+_MESSAGE_LIMIT = 1024
+"""The most characters of an Event's message, and of the annotation of a fallback PodGroup."""
+
+
+def create_workload(resolved: ResolvedOwner) -> Action:
+    """Create the Workload of an owner, with one template for each group.
+
+    A priority class is in the templates only if all groups share it: the API refuses a Workload whose
+    templates differ (pkg/apis/scheduling/validation, Kubernetes v1.37.1).
+    """
+    root = resolved.root
+    classes = {pod_set.priority.name for leaf in resolved.leaves() for pod_set in leaf.pod_sets}
+    spec = {
+        "controllerRef": {
+            "apiGroup": root.api_version.rpartition("/")[0],
+            "kind": root.kind,
+            "name": root.name,
+        },
+        **_templates(resolved.tree, classes.pop() if len(classes) == 1 else ""),
+    }
+    body = _owned(root, resolved.pod_sets.workload_name, spec, WORKLOADS)
+    if resolved.policy != DEFAULT:
+        body["metadata"]["annotations"] = policy_annotations(resolved.policy)
+    return _create(body)
+
+
+def create_group(
+    root: ObjectRef,
+    workload: Workload,
+    name: str,
+    template: PodGroupTemplate,
+    *,
+    policy: SchedulingPolicy,
+    priority_class: str,
+    parent: str,
+) -> Action:
+    """Create one PodGroup or CompositePodGroup of a stored Workload.
+
+    Args:
+        root: the owner.
+        workload: the Workload as it is stored.
+        name: the name of the group.
+        template: the template of the group; a composite one makes a CompositePodGroup.
+        policy: the template's, with the minCount that this group needs.
+        priority_class: the priority class of its pods.
+        parent: the name of the CompositePodGroup above it; "" for a root.
+    """
+    resource = COMPOSITE_POD_GROUPS if isinstance(template, CompositePodGroupTemplate) else POD_GROUPS
+    spec: dict[str, Any] = {
+        "workloadRef": {"templateName": template.name, "workloadName": workload.metadata.name},
+        "schedulingPolicy": _policy_body(policy),
+        **template.settings,
+    }
+    if parent:
+        spec["parentCompositePodGroupName"] = parent
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    body = _owned(root, name, spec, resource)
+    body["metadata"]["labels"][WORKLOAD_LABEL] = label_value(workload.metadata.name)
+    owner_of_template = {
+        "apiVersion": workload.api_version,
+        "kind": workload.kind,
+        "name": workload.metadata.name,
+        "uid": workload.metadata.uid,
+    }
+    body["metadata"]["ownerReferences"].append(owner_of_template)
+    return _create(body)
+
+
+def fallback_for_pod(root: ObjectRef, pod: Pod, failure: GroupingFailure) -> Action:
+    """Create the fallback PodGroup that a stamped pod names."""
+    never = pod.spec.preemption_policy == NEVER
+    return _create_fallback(root, pod.pod_group_name, pod.spec.priority_class_name, failure, never=never)
+
+
+def fallback_for_group(
+    owner: OwnerPodSets, leaf: Group, suffix: str, failure: GroupingFailure, *, never_preempts: bool = False
+) -> Action:
+    """Create a fallback PodGroup in place of one PodGroup of an owner.
+
+    Args:
+        owner: the owner.
+        leaf: its group.
+        suffix: the instance suffix of the PodGroup.
+        failure: why there is no gang.
+        never_preempts: whether its template says `preemptionPolicy: Never`, whatever was read of its class.
+    """
+    never = never_preempts or leaf.never_preempts_at(suffix)
+    name, priority_class = owner.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix)
+    return _create_fallback(owner.root, name, priority_class, failure, never=never)
+
+
+def with_fallback(
+    owner: OwnerPodSets,
+    creation: Action,
+    instances: Iterable[tuple[Group, str]],
+    event: Action,
+    *,
+    hold: bool,
+) -> Action:
+    """Return the creation of a group, with an Event and fallback PodGroups if the API server refuses it.
+
+    Args:
+        owner: the owner.
+        creation: the creation.
+        instances: the PodGroups whose pods need it, by group and instance suffix: itself, or all below it.
+        event: the Event (event_of_refusal), the same for all groups of the owner.
+        hold: whether the pods stay gated: then no fallback PodGroups.
+    """
+    if hold:
+        return replace(creation, if_refused=(event,))
+    failure = GroupingFailure(Reason.REFUSED_BY_API, "{refusal}")
+    never = creation.body is not None and creation.body["spec"].get("preemptionPolicy") == NEVER
+    groups = [
+        fallback_for_group(owner, leaf, suffix, failure, never_preempts=never) for leaf, suffix in instances
+    ]
+    # The Event first: the same cause, such as a quota, may refuse the fallback PodGroup too.
+    return replace(creation, if_refused=(event, *groups))
+
+
+def why_no_gang(reason: str, message: str) -> dict[str, str]:
+    """Return the annotation FALLBACK with a reason and a message, of 1,024 characters at most."""
+    return {FALLBACK: printable(f"{reason}: {message}", _MESSAGE_LIMIT)}
+
+
+def event_of_refusal(about: ObjectRef, component: str, now: datetime) -> Action:
+    """Return the Event for an `if_refused`, with the API server's message."""
+    return create_event(
+        about, component=component, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now
+    )
+
+
+def create_event(
+    about: ObjectRef, *, component: str, warning: bool, reason: str, message: str, now: datetime
+) -> Action:
+    """Create a core/v1 Event about an object; a repeat has the same name."""
+    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = {
+        "apiVersion": EVENTS.api_version,
+        "kind": EVENTS.kind,
+        "metadata": {
+            "name": _event_name(about.name, about.uid, component, reason, message),
+            "namespace": about.namespace or CLUSTER_SCOPED_EVENTS,
+        },
+        "involvedObject": {
+            "apiVersion": about.api_version,
+            "kind": about.kind,
+            "namespace": about.namespace,
+            "name": about.name,
+            "uid": about.uid,
+        },
+        "type": "Warning" if warning else "Normal",
+        "reason": reason,
+        "message": printable(message, _MESSAGE_LIMIT),
+        "source": {"component": component},
+        "reportingComponent": component,
+        "reportingInstance": component,
+        "firstTimestamp": timestamp,
+        "lastTimestamp": timestamp,
+        "count": 1,
+    }
+    return replace(_create(body), optional=True)
+
+
+def quoting(action: Action, refusal: str) -> Action:
+    """Return the action with the API server's message in place of `{refusal}`; an Event gets a new name.
+
+    The messages of Events, and the annotations of fallback PodGroups, are cut again.
+    """
+    body = json.loads(json.dumps(action.body).replace("{refusal}", json.dumps(refusal)[1:-1]))
+    if action.target.kind != EVENTS.kind:
+        annotations = body["metadata"].get("annotations", {})
+        if FALLBACK in annotations:
+            annotations[FALLBACK] = printable(annotations[FALLBACK], _MESSAGE_LIMIT)
+        return replace(action, body=body)
+    body["message"] = printable(body["message"], _MESSAGE_LIMIT)
+    about, component = body["involvedObject"], body["source"]["component"]
+    name = _event_name(about["name"], about["uid"], component, body["reason"], body["message"])
+    body["metadata"]["name"] = name
+    return replace(action, target=replace(action.target, name=name), body=body)
+
+
+def label_value(name: str) -> str:
+    """Return a name as a label value: at most 63 characters, ending in a letter or digit.
+
+    A Workload's name may be longer (a Job's 63 characters and a hash).
+    """
+    return name[:LABEL_VALUE_LIMIT].rstrip("-._")
+
+
+def _create_fallback(
+    root: ObjectRef, name: str, priority_class: str, failure: GroupingFailure, *, never: bool
+) -> Action:
+    """Create a basic PodGroup without Workload, whose pods are scheduled one by one in place of a gang.
+
+    Args:
+        root: the owner.
+        name: the name of the group.
+        priority_class: the priority class of its pods.
+        failure: why there is no gang.
+        never: whether that class has preemptionPolicy Never, which the group then has to repeat.
+    """
+    spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    if never:
+        spec["preemptionPolicy"] = NEVER
+    body = _owned(root, name, spec, POD_GROUPS)
+    body["metadata"]["annotations"] = why_no_gang(failure.reason, failure.message)
+    return _create(body)
+
+
+def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]:
+    """Return the two template lists of one level of a Workload, without empty ones."""
+    leaves = [_template(group, priority_class) for group in groups if not group.children]
+    composites = [_template(group, priority_class) for group in groups if group.children]
+    lists = {"podGroupTemplates": leaves, "compositePodGroupTemplates": composites}
+    return {name: templates for name, templates in lists.items() if templates}
+
+
+def _template(group: Group, priority_class: str) -> dict[str, Any]:
+    """Return the template of a group, with all settings that its PodGroups copy.
+
+    With the gate PodGroupPreemptionPolicy a group without a preemptionPolicy gets the default one and is then
+    refused if its class has another (plugin/pkg/admission/priority, Kubernetes v1.37.1, seen).
+    """
+    count = "minGroupCount" if group.children else "minCount"
+    template: dict[str, Any] = {
+        "name": group.name,
+        "schedulingPolicy": {"gang": {count: group.template_min_count}} if group.gang else {"basic": {}},
+    }
+    if group.disruption_mode is not None:
+        template["disruptionMode"] = group.disruption_mode
+    if group.never_preempts:
+        template["preemptionPolicy"] = NEVER
+    template |= group.settings
+    if priority_class:
+        template["priorityClassName"] = priority_class
+    return template | _templates(group.children, priority_class)
+
+
+def _policy_body(policy: SchedulingPolicy) -> dict[str, Any]:
+    """Return a scheduling policy as the API spells it; a composite's gang has minGroupCount only."""
+    if policy.gang is None:
+        return {"basic": {}}
+    if policy.gang.min_group_count is not None:
+        return {"gang": {"minGroupCount": policy.gang.min_group_count}}
+    return {"gang": {"minCount": policy.gang.min_count}}
+
+
+def _owned(root: ObjectRef, name: str, spec: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    """Return an object of Muster that an owner owns."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {
+            "name": name,
+            "namespace": root.namespace,
+            "labels": owner_labels(root),
+            "ownerReferences": [controller_reference(root)],
+        },
+        "spec": spec,
+    }
+
+
+def _create(body: Mapping[str, Any]) -> Action:
+    metadata = body["metadata"]
+    ref = ObjectRef(body["apiVersion"], body["kind"], metadata["namespace"], metadata["name"])
+    return Action(Verb.CREATE, ref, body)
+
+
+def _event_name(about: str, uid: str, component: str, reason: str, message: str) -> str:
+    text = f"{uid}/{component}/{reason}/{message}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{about[:200].rstrip('-.')}.{digest}"

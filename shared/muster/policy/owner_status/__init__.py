@@ -1,1 +1,0 @@
-"""The conditions of an owner, PodGroupsReady and PodGroupsScheduled."""

@@ -1,0 +1,1 @@
+"""The status of an owner, computed once for each event: its two conditions and its gangs."""

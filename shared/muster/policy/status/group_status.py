@@ -1,0 +1,205 @@
+"""The status of each PodGroup of an owner, from its pods and the scheduler's conditions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from muster.objects.meta import find_condition
+from muster.objects.pods import Pod
+from muster.objects.scheduling import PodGroup
+from muster.policy.group_labels import GATE
+from muster.policy.groups.gate_release import reasons_to_hold
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.status.conditions import MESSAGE_LIMIT
+from muster.policy.tree.members import LiveMembers, members_to_run
+
+WORST_FIRST = (
+    Reason.API_NOT_SERVED,
+    Reason.GANG_SIZE_FIXED,
+    Reason.SCHEDULER_ERROR,
+    Reason.SCHEDULING_TIMED_OUT,
+    Reason.UNSCHEDULABLE,
+    Reason.MEMBERS_LOST,
+    Reason.WAITING_FOR_POD_GROUP,
+    Reason.SCHEDULING_GATED,
+    Reason.GROUPS_IGNORED,
+    Reason.WAITING_FOR_SCHEDULER,
+    Reason.WAITING_FOR_PODS,
+    Reason.SCHEDULED,
+)
+"""Reasons of groups; an owner of several groups gets the first."""
+
+BINDING_TIME = timedelta(seconds=5)
+"""How long the binding of placed pods may take: shorter than all retries of a trigger together, so that a pod
+that stays unbound causes no dead letter. So much may clocks differ, too."""
+
+
+@dataclass(frozen=True)
+class GroupStatus:
+    """The status of one PodGroup of an owner."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class _GroupPods:
+    """A PodGroup and its pods.
+
+    Attributes:
+        name: the name of the PodGroup.
+        group: the PodGroup; None if it does not exist.
+        pods: the pods stamped with its name.
+        needed: the pods that are still to run at once.
+    """
+
+    name: str
+    group: PodGroup | None
+    pods: list[Pod]
+    needed: int
+
+    @cached_property
+    def live(self) -> list[Pod]:
+        """The pods that are not finished or being deleted."""
+        return [pod for pod in self.pods if not (pod.finished or pod.being_deleted)]
+
+    @cached_property
+    def bound(self) -> int:
+        """The number of live pods that have a node."""
+        return sum(pod.bound for pod in self.live)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.bound} of {max(self.needed, len(self.live))} pods bound"
+
+
+def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, GroupStatus]:
+    """Return the status of every PodGroup that an owner should have, by name."""
+    groups = {group.metadata.name: group for group in members.groups}
+    fixed_in = "" if resolved.api.resizable else resolved.api.version
+    needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    held = reasons_to_hold(resolved, members)
+    job_lost_pods = any(job.lost_pods for job in members.jobs)
+    pods = by_group(members.pods)
+    statuses: dict[str, GroupStatus] = {}
+    for instance, name in resolved.pod_groups():
+        group = _GroupPods(name, groups.get(name), pods[name], needed[instance])
+        statuses[name] = (
+            (_too_few_pods(group, fixed_in) if fixed_in else None)
+            or _lost_members(group, job_lost_pods=job_lost_pods)
+            or _status(group, held.get(name, ""))
+        )
+    return statuses
+
+
+def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
+    """Return the pods by the name of their PodGroup."""
+    grouped: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        grouped[pod.pod_group_name].append(pod)
+    return grouped
+
+
+def groups_bound_alone(members: LiveMembers, now: datetime) -> set[str]:
+    """Return the names of PodGroups without a status whose pods were bound over five seconds ago.
+
+    A scheduler with the feature gates places a group and then binds its pods; one without binds each pod by
+    itself.
+    """
+    without_status = {
+        group.metadata.name for group in members.groups if not group.placed and group.refusal is None
+    }
+    return {
+        pod.pod_group_name
+        for pod in members.pods
+        if pod.pod_group_name in without_status
+        and pod.bound_at is not None
+        and now - pod.bound_at > BINDING_TIME
+        and not pod.finished
+    }
+
+
+def refusal_of_pod(pod: Pod) -> GroupStatus | None:
+    """Return the scheduler's refusal of a pod: after a restart its group keeps its old condition."""
+    condition = find_condition(pod.status.conditions, "PodScheduled")
+    if pod.bound or condition is None or condition.get("status") == "True":
+        return None
+    known = {str(reason): reason for reason in (Reason.SCHEDULER_ERROR, Reason.UNSCHEDULABLE)}
+    reason = known.get(condition.get("reason", ""))
+    return None if reason is None else GroupStatus(reason, condition.get("message", ""))
+
+
+def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
+    """Return the status of a group whose pods are all there, or still to come.
+
+    Args:
+        pods: the group and its pods.
+        why_held: why Muster's gate is left on its pods; "" if it is about to be removed.
+    """
+    group, live = pods.group, pods.live
+    if group is None:
+        return GroupStatus(Reason.WAITING_FOR_POD_GROUP, f"{pods.name}: the PodGroup does not exist yet")
+    if not live and pods.needed <= 0:
+        return GroupStatus(Reason.SCHEDULED, f"{pods.name}: no pod is left to run")
+    if group.refusal is not None and not pods.bound:
+        error = group.refusal[0] == Reason.SCHEDULER_ERROR
+        reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
+        return GroupStatus(reason, f"{pods}; {group.refusal[1] or group.refusal[0]}")
+    gates = {gate for pod in live for gate in pod.gates}
+    if gates:
+        musters = f"Muster's, kept: {why_held}" if why_held else "Muster's, about to be removed"
+        others = ", ".join(sorted(gates - {GATE}))
+        return GroupStatus(Reason.SCHEDULING_GATED, f"{pods}; scheduling gates: {others or musters}")
+    if len(live) < max(pods.needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
+        return GroupStatus(Reason.WAITING_FOR_PODS, f"{pods}; {len(live)} exist")
+    refused = next(filter(None, map(refusal_of_pod, live)), None)
+    if refused is not None and not _placed_after_refusals(group, pods):
+        return GroupStatus(refused.reason, f"{pods}; {refused.message}")
+    if pods.bound < len(live) or not group.placed:
+        return GroupStatus(Reason.WAITING_FOR_SCHEDULER, str(pods))
+    return GroupStatus(Reason.SCHEDULED, str(pods))
+
+
+def _too_few_pods(pods: _GroupPods, version: str) -> GroupStatus | None:
+    """GangSizeFixed for a gang with fewer pods left to run than its immutable minCount, else None."""
+    minimum = pods.group.spec.scheduling_policy.min_count if pods.group else 0
+    if not pods.bound < pods.needed < minimum:
+        return None
+    cause = f"minCount {minimum} is immutable in {version}, and {pods.needed} pods are left to run"
+    return GroupStatus(Reason.GANG_SIZE_FIXED, f"{pods}; {cause}: create the job again")
+
+
+def _lost_members(pods: _GroupPods, *, job_lost_pods: bool) -> GroupStatus | None:
+    """MembersLost for a placed gang with fewer pods than its minCount, else None.
+
+    A restart or a suspension by its owner is none: there no Job counts a lost pod, and no pod was evicted.
+    """
+    group, live = pods.group, pods.live
+    if group is None or not group.placed:
+        return None
+    if len(live) >= min(pods.needed, group.spec.scheduling_policy.min_count):
+        return None
+    gone = (pod for pod in pods.pods if pod.finished or pod.being_deleted)
+    targets = (find_condition(pod.status.conditions, "DisruptionTarget") for pod in gone)
+    messages = (str(target["message"]) for target in targets if target and target.get("message"))
+    causes = sorted({message[:MESSAGE_LIMIT] for message in messages})
+    if not (job_lost_pods or causes):
+        return None
+    return GroupStatus(Reason.MEMBERS_LOST, "; ".join([str(pods), f"{len(live)} exist", *causes]))
+
+
+def _placed_after_refusals(group: PodGroup, pods: _GroupPods) -> bool:
+    """Whether the scheduler is still binding a gang whose pods it refused before it placed the gang.
+
+    It writes PodScheduled of each pod as it binds the pod; until then the pod has the refusal of before.
+    """
+    refused_at = [pod.refused_at for pod in pods.live if not pod.bound]
+    progress = [at for at in (group.placed_at, *(pod.bound_at for pod in pods.live)) if at is not None]
+    fewer_than_placed = pods.bound < group.spec.scheduling_policy.min_count
+    return (
+        fewer_than_placed and bool(progress) and all(at is None or at <= max(progress) for at in refused_at)
+    )
