@@ -59,8 +59,9 @@ fmt: $(READY) ## Format the code and mend what can be mended safely
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-manifests: $(READY) ## Check the manifests in eventing/
-	$(BIN)/pytest tests/manifests
+manifests: $(READY) ## Write what kubectl builds of eventing/overlays to eventing/built, check it (needs Go 1.26)
+	$(BIN)/python -m tests.manifests.built
+	$(BIN)/pytest tests/manifests -m "real or not real"
 
 stage: $(READY) ## Put each function together with what it imports into build/functions; yours too: STEPS=FOLDER
 	@$(BIN)/python functions/stage.py "$$OUT" $$STEPS
@@ -71,7 +72,7 @@ sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into bui
 images: $(READY) ## Build the image with podman, docker or buildah: REGISTRY=registry.example.com/team PUSH=1
 	@$(BIN)/python -m release images --registry "$$REGISTRY" --version "$$VERSION" $(if $(PUSH),--push)
 
-release: $(READY) ## Write wheel, manifests, chart, SBOM and checksums: VERSION=0.1.0 IMAGE=REPOSITORY@sha256:...
+release: $(READY) ## Write wheel, manifests, chart and checksums: VERSION=0.1.0 IMAGE=REPOSITORY@sha256:...
 	@$(BIN)/python -m release release --version "$$VERSION" --image "$$IMAGE" --registry "$$REGISTRY" --digest "$$DIGEST"
 
 cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1

@@ -11,8 +11,8 @@ from typing import Any
 
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
-from muster.kustomize import CLUSTER, load
 from muster.objects.resources import Resource
+from muster.simulator.overlays import CLUSTER, load
 from tests.cluster import controllers, manifests
 from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.e2e.support import admission

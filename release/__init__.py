@@ -1,1 +1,1 @@
-"""Build the files of a release: wheel, manifests, Helm chart, bill of materials and checksums."""
+"""Build the files of a release: wheel, manifests, Helm chart and checksums."""

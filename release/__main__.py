@@ -7,9 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from muster.kustomize import UnsupportedManifestError
 from release import images, page
-from release.templates import TemplateError
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -20,7 +18,7 @@ def main(arguments: Sequence[str]) -> int:
             _images(options.registry, options.version or page.project_version(), push=options.push)
         else:
             _page(options.out, options.version, options.image or _pushed(options.registry, options.digest))
-    except (page.ReleaseError, TemplateError, UnsupportedManifestError, OSError) as error:
+    except (page.ReleaseError, OSError) as error:
         print(f"{options.command}: {error}", file=sys.stderr)
         return 2
     return 0

@@ -1,35 +1,39 @@
-"""The Helm chart: its files, and the archive that helm installs."""
+"""The overlays with the image of a release: as manifests, and as the templates of the Helm chart."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import yaml
 
-from release.templates import templates
+from muster.simulator.overlays import built
 
-OWN_FILES = Path(__file__).parent / "chart"
-"""Files of the chart that are not made from eventing/."""
+OVERLAYS = ("cluster", "composite-pod-groups", "kubernetes-1.36", "native-jobs", "one-service")
+"""The overlays of a release; the others are to be copied, since they name someone's namespace or registry."""
+
+_VALUES = """\
+# The image of all functions. The digest is that of the release.
+image: {image}
+
+# What is installed; eventing/README.md says which cluster needs which: {overlays}.
+overlay: cluster
+"""
+_NAMESPACE = re.compile(r"^apiVersion: v1\nkind: Namespace\n(?:.+\n)+?---\n", re.MULTILINE)
 
 
-def chart(eventing: Path, version: str, image: str) -> dict[str, bytes]:
+def manifest_text(overlay: str, version: str, image: str) -> str:
+    """Return what kubectl builds of an overlay, with the image of the release in every function."""
+    header = f"# Muster {version}, overlay {overlay}: kubectl apply -f muster-{overlay}.yaml\n---\n"
+    return header + built(overlay).read_text().replace("image: muster/muster\n", f"image: {image}\n")
+
+
+def chart(version: str, image: str) -> dict[str, bytes]:
     """Return the files of the chart, by their path below its folder.
 
     Args:
-        eventing: the folder eventing/.
         version: of the chart and of Muster.
         image: of all functions, `repository@sha256:…`, which values.yaml has as default.
-
-    Raises:
-        TemplateError: eventing/ does not fit the rules of release/templates.py.
     """
-    made = {f"templates/{name}": text.encode() for name, text in templates(eventing).items()}
-    own = {
-        path.relative_to(OWN_FILES).as_posix(): path.read_bytes()
-        for path in OWN_FILES.rglob("*")
-        if path.is_file()
-    }
     description = {
         "apiVersion": "v2",
         "name": "muster",
@@ -39,12 +43,17 @@ def chart(eventing: Path, version: str, image: str) -> dict[str, bytes]:
         "version": version,
         "appVersion": version,
     }
-    chart_yaml = yaml.safe_dump(description, sort_keys=False).encode()
-    values = _with_image(own["values.yaml"].decode(), image).encode()
-    return own | made | {"Chart.yaml": chart_yaml, "values.yaml": values}
+    files = {
+        "Chart.yaml": yaml.safe_dump(description, sort_keys=False),
+        "values.yaml": _VALUES.format(image=image, overlays=", ".join(OVERLAYS)),
+        **{f"templates/{overlay}.yaml": _template(overlay) for overlay in OVERLAYS},
+    }
+    return {name: text.encode() for name, text in files.items()}
 
 
-def _with_image(values: str, image: str) -> str:
-    repository, _, digest = image.partition("@")
-    block = f"image:\n  repository: {repository}\n  digest: {digest}\n"
-    return re.sub(r"^image:\n(?:  .*\n)+", block, values, count=1, flags=re.MULTILINE)
+def _template(overlay: str) -> str:
+    """Return an overlay as a template, without the namespace: helm makes that of a release by itself."""
+    text = _NAMESPACE.sub("", built(overlay).read_text())
+    text = text.replace("{{", '{{ "{{" }}').replace("muster-system", "{{ $.Release.Namespace }}")
+    text = text.replace("image: muster/muster", "image: {{ $.Values.image }}")
+    return f'{{{{- if eq .Values.overlay "{overlay}" }}}}\n{text}{{{{- end }}}}\n'

@@ -16,22 +16,14 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from functions import sbom
-from muster.data import EVENTING
-from release.chart import chart
-from release.manifests import manifest_text, overlays
+from release.chart import OVERLAYS, chart, manifest_text
 
 ROOT = Path(__file__).parents[1]
 SUMS = "SHA256SUMS"
 EPOCH = 1580601600
 """The time of every file in the archives, as that of hatchling (2020-02-02)."""
 
-_LABEL = "[a-z0-9]+(-+[a-z0-9]+)*"
-HOST = rf"{_LABEL}(\.{_LABEL})*(:[0-9]+)?"
-"""The host of a registry."""
-COMPONENT = "[a-z0-9]+((\\.|_|__|-+)[a-z0-9]+)*"
-"""A part of the name of a repository (OCI distribution specification), which `..` is none of."""
-_IMAGE = re.compile(rf"{HOST}(/{COMPONENT})+@sha256:[0-9a-f]{{64}}")
+_IMAGE = re.compile(r"[a-z0-9][a-z0-9.:/_-]*@sha256:[0-9a-f]{64}")
 
 
 class ReleaseError(ValueError):
@@ -90,13 +82,9 @@ def _check(version: str, image: str) -> None:
 
 def _files(version: str, image: str) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of every file but the wheel."""
-    for overlay in overlays(EVENTING):
-        yield (
-            f"muster-{overlay}.yaml",
-            manifest_text(EVENTING / "overlays" / overlay, version, image).encode(),
-        )
-    yield f"muster-{version}.tgz", archive("muster", chart(EVENTING, version, image))
-    yield "muster.cdx.json", sbom.bill_of_materials(sbom.LOCKED.read_text()).encode()
+    for overlay in OVERLAYS:
+        yield f"muster-{overlay}.yaml", manifest_text(overlay, version, image).encode()
+    yield f"muster-{version}.tgz", archive("muster", chart(version, image))
 
 
 def archive(folder: str, files: Mapping[str, bytes]) -> bytes:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from muster.data import EVENTING
-from muster.kustomize import Manifest, load
 from muster.simulator.apiserver import resource_definitions
+from muster.simulator.overlays import Manifest, load
 from tests.cluster import manifests
 from tests.cluster.api import APPLY, JSON, MERGE_PATCH, KubernetesApi
 from tests.cluster.processes import until
 from tests.contract.bodies import DEFINITIONS, Object, config_map, core
 from tests.contract.case import Conversation
-from tests.support.overlays import objects_of
+from tests.support.overlays import objects_in, objects_of
 
 NAMESPACE = "muster-system"
-POLICIES = objects_of("security/accounts")
+POLICIES = objects_in("security/accounts")
 RBAC = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-ROLES = [manifest for manifest in objects_of("rbac") if manifest["kind"] in RBAC]
+ROLES = [manifest for manifest in objects_in("rbac") if manifest["kind"] in RBAC]
 REFUSED_BY = "ValidatingAdmissionPolicy"
 PATIENCE = 60
 """Seconds to wait until a real server has read new roles and policies."""
@@ -27,7 +27,7 @@ WORKLOAD_REF = {"workloadName": "work", "templateName": "main"}
 
 SHARED = "muster"
 """The account of all functions in the overlay one-service."""
-ONE_SERVICE = objects_of("overlays/one-service")
+ONE_SERVICE = objects_of("one-service")
 
 SUSPENDING = [
     manifest

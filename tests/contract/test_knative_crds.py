@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from muster.data import EVENTING
-from muster.kustomize import Manifest, load
 from muster.objects import yaml_files
+from muster.simulator.overlays import Manifest, load
 from tests.cluster import modules
 
 pytestmark = pytest.mark.real
 
-OVERLAYS = sorted(path for path in (EVENTING / "overlays").iterdir() if path.is_dir())
+OVERLAYS = sorted((EVENTING / "built").iterdir())
 TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
 
 

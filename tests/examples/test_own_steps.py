@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from muster.data import EVENTING
-from muster.kustomize import load, of_kind
 from muster.local.stories.story import story_named
 from muster.replay.replay import ReplayInput, ReplayResult, replay
 from muster.scaffold import REACTIONS, write_step
+from muster.simulator.overlays import load, of_kind
 from muster.testing import RunningStack, load_step, shipped
 from tests.manifests.knative_models import TriggerSpec
 from tests.support.webhook import webhook

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from muster import kustomize as manifests
 from muster.cluster.errors import Unavailable
 from muster.cluster.versioned import Versioned
 from muster.local.stories.laws import LAWS
@@ -36,6 +35,7 @@ from muster.policy.model import Action
 from muster.replay.summary import gates, group_of
 from muster.runtime.handle import run_step
 from muster.runtime.steps import step_named
+from muster.simulator import overlays as manifests
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import Controllers, JobOptions, KubeletOptions, node
 from muster.simulator.direct import Direct

@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 from muster import library
 from muster.cli import main
 from muster.data import EVENTING
-from muster.kustomize import load, of_kind
 from muster.objects import yaml_files
 from muster.scaffold import REACTIONS, owner_of
 from muster.simulator.apiserver.selectors import labels_matcher
 from muster.simulator.broker import CloudEvent, Wiring
+from muster.simulator.overlays import built, load, of_kind
 from muster.simulator.source import SourceSpec
 from muster.testing import Case, change, check_laws, check_manifests, load_step, plan_of
 from muster.testing.cases import envelope
@@ -103,11 +103,12 @@ def test_its_image_is_named_once(tmp_path: Path) -> None:
     folder = tmp_path / "my_step"
     (service,) = of_kind(load(folder), "Service")
     (container,) = service["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == "registry.example.com/my-step:1"
+    (image,) = yaml_files.load((folder / "kustomization.yaml").read_text())["images"]
+    assert image == {"name": container["image"], "newName": "registry.example.com/my-step", "newTag": "1"}
     func = yaml_files.load((folder / "func.yaml").read_text())
     assert (func["name"], func["runtime"], func["invoke"]) == ("my-step", "python", "http")
     for name in ("func.yaml", "Containerfile"):
-        assert container["image"] in (folder / name).read_text()
+        assert f"{image['newName']}:{image['newTag']}" in (folder / name).read_text()
 
 
 def test_its_commands_can_be_copied(tmp_path: Path) -> None:
@@ -123,10 +124,10 @@ def test_its_commands_can_be_copied(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
+@pytest.mark.parametrize("overlay", sorted(path.stem for path in (EVENTING / "built").iterdir()))
 def test_its_objects_replace_none_of_an_overlay(overlay: str) -> None:
     """`kubectl apply -k` of a step would end a function, or give a role other rights."""
-    names = {manifest["metadata"]["name"] for manifest in load(EVENTING / "overlays" / overlay)}
+    names = {manifest["metadata"]["name"] for manifest in load(built(overlay))}
     assert len(names) > len(of_kind(load(), "Service"))
     assert {name for name in names if owner_of(name) != "Muster"} == set()
     assert owner_of("label-racks") == ""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from operator import itemgetter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from muster.data import EVENTING
-from muster.kustomize import CLUSTER, load
-from muster.objects import yaml_files
 from muster.policy import group_labels
 
 FOLDERS = (EVENTING / "admission", EVENTING / "overlays" / "native-jobs")
@@ -25,7 +23,7 @@ def test_there_are_these_policies() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
 def test_a_file_is_one_policy_with_its_binding(path: Path) -> None:
     """A policy without a binding acts nowhere."""
-    policy, binding = yaml_files.load_all(path.read_text())
+    policy, binding = yaml.safe_load_all(path.read_text())
     assert (policy["kind"], binding["kind"]) == ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
     assert policy["metadata"]["name"] == f"muster-{path.stem}"
     assert binding["spec"]["policyName"] == policy["metadata"]["name"]
@@ -37,7 +35,7 @@ def test_a_policy_acts_at_creation_and_fails_closed(path: Path) -> None:
 
     schedule-jobs alone lets through: on Kubernetes 1.36, which does not know its field, it always fails.
     """
-    spec = yaml_files.load_all(path.read_text())[0]["spec"]
+    spec = next(yaml.safe_load_all(path.read_text()))["spec"]
     (rule,) = spec["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["CREATE"]
     assert spec["failurePolicy"] == ("Ignore" if path.stem == "schedule-jobs" else "Fail")
@@ -48,7 +46,7 @@ def test_every_condition_has_a_comment(path: Path) -> None:
     """A comment stands above each condition, and above what a policy does where it acts."""
     lines = path.read_text().splitlines()
     above = {line.strip(): before.strip() for before, line in itertools.pairwise(lines)}
-    spec = yaml_files.load_all(path.read_text())[0]["spec"]
+    spec = next(yaml.safe_load_all(path.read_text()))["spec"]
     rules = [f"- name: {condition['name']}" for condition in spec["matchConditions"]]
     rules.append(f"failurePolicy: {spec['failurePolicy']}")
     uncommented = [rule for rule in rules if not above[rule].startswith("#")]
@@ -92,26 +90,3 @@ def test_schedule_jobs_checks_the_group_labels_of_the_planner() -> None:
     text = (EVENTING / "admission" / "schedule-jobs.yaml").read_text()
     for key in (group_labels.GROUP, group_labels.LEADER_GROUP, group_labels.JOBSET_UID):
         assert f"'{key}'" in text
-
-
-def test_native_jobs_changes_nothing_but_who_groups_plain_jobs() -> None:
-    """Beside its own policy the overlay is the cluster's, with one condition more on mark-jobs."""
-    name = itemgetter("apiVersion", "kind")
-    cluster, overlay = load(CLUSTER), load(EVENTING / "overlays" / "native-jobs")
-    added = [manifest for manifest in overlay if manifest["metadata"]["name"] == "muster-native-jobs"]
-    assert sorted(map(name, added)) == sorted(
-        ("admissionregistration.k8s.io/v1", kind)
-        for kind in ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
-    )
-    changed = [manifest for manifest in overlay if manifest not in cluster and manifest not in added]
-    (mark_jobs,) = changed
-    assert mark_jobs["metadata"]["name"] == "muster-mark-jobs"
-    (before,) = [
-        manifest
-        for manifest in cluster
-        if (manifest["kind"], manifest["metadata"]["name"]) == ("MutatingAdmissionPolicy", "muster-mark-jobs")
-    ]
-    *kept, condition = mark_jobs["spec"]["matchConditions"]
-    assert kept == before["spec"]["matchConditions"]
-    assert condition["expression"] == f"'{group_labels.JOBSET_UID}' in object.metadata.?labels.orValue({{}})"
-    assert len(overlay) == len(cluster) + len(added)

@@ -1,305 +1,189 @@
-"""Overlays hold what their comments promise."""
+"""Overlays hold what their comments promise, with fields that Knative knows."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
 from muster.data import EVENTING
-from muster.kustomize import Manifest, load, of_kind
-from muster.objects import yaml_files
+from muster.runtime.config import from_environment
 from muster.simulator.broker import Wiring
 from muster.simulator.broker.delivery import destination
+from muster.simulator.overlays import Manifest, of_kind
+from tests.manifests.built import OVERLAYS
+from tests.manifests.knative_models import SPECS
 from tests.support.overlays import objects_of
 
-ONE_NAMESPACE = objects_of("overlays/one-namespace")
-INSIDE = objects_of("overlays/one-namespace/inside")
-ONE_SERVICE = objects_of("overlays/one-service")
-EXAMPLE = objects_of("overlays/example")
-WHOLE = objects_of("overlays/cluster")
+ONE_NAMESPACE = objects_of("one-namespace")
+ONE_SERVICE = objects_of("one-service")
+WHOLE = objects_of("cluster")
 TEAM = "team-a"
-OVERLAYS = sorted(path.name for path in (EVENTING / "overlays").iterdir() if path.is_dir())
+EVERYWHERE = {
+    "Namespace",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
+"""Kinds that are in no namespace."""
+
+each_service = pytest.mark.parametrize(
+    "service",
+    [*of_kind(WHOLE, "Service"), *of_kind(ONE_SERVICE, "Service")],
+    ids=lambda manifest: str(manifest["metadata"]["name"]),
+)
 
 
-def _with_component(overlay: Path, component: str, folder: Path) -> list[Manifest]:
-    """Return the objects of a copy of an overlay that names a component."""
-    copy = EVENTING / "overlays" / overlay.relative_to(EVENTING / "overlays")
-    kustomization = yaml_files.load((copy / "kustomization.yaml").read_text())
-    kustomization["resources"] = [str((copy / path).resolve()) for path in kustomization["resources"]]
-    kustomization["components"] = [str(EVENTING / "components" / component)]
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
-    return load(folder)
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_field_is_one_of_knatives(overlay: str) -> None:
+    """The API server drops a misspelt name silently. EventPolicies are in a component only."""
+    kinds = set()
+    for manifest in objects_of(overlay):
+        if manifest["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}:
+            SPECS[manifest["apiVersion"], manifest["kind"]].model_validate(manifest["spec"])
+            kinds.add(manifest["kind"])
+    assert kinds == {kind for _, kind in SPECS} - {"EventPolicy"}
 
 
-def _named(objects: list[Manifest], kind: str) -> set[str]:
-    return {manifest["metadata"]["name"] for manifest in of_kind(objects, kind)}
+def test_every_field_of_the_event_policy_is_one_of_knatives() -> None:
+    """Knative refuses the component by default."""
+    policy = yaml.safe_load((EVENTING / "components/event-policy/event-policy.yaml").read_text())
+    SPECS[policy["apiVersion"], policy["kind"]].model_validate(policy["spec"])
 
 
-def _environments(objects: list[Manifest]) -> dict[str, list[dict[str, str]]]:
-    """Return the variables of each Service's container, by name without prefix."""
-    return {
-        service["metadata"]["name"].removeprefix("muster-"): service["spec"]["template"]["spec"][
-            "containers"
-        ][0]["env"]
-        for service in of_kind(objects, "Service")
+def test_a_misspelt_field_is_seen() -> None:
+    """The models do not take everything."""
+    with pytest.raises(ValidationError):
+        SPECS["eventing.knative.dev/v1", "Broker"].model_validate({"delivery": {"retries": 5}})
+
+
+@pytest.mark.parametrize(
+    ("overlay", "kinds"),
+    [
+        ("composite-pod-groups", {"ApiServerSource"}),
+        ("kubernetes-1.36", {"ApiServerSource"}),
+        ("native-jobs", {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}),
+    ],
+)
+def test_overlays_for_other_clusters_change_nothing_else(overlay: str, kinds: set[str]) -> None:
+    """Functions, triggers and roles are the same, so that going from one to another moves no job."""
+    here = objects_of(overlay)
+    differing = [one for one in here if one not in WHOLE] + [one for one in WHOLE if one not in here]
+    assert {manifest["kind"] for manifest in differing} == kinds
+    assert f"`{overlay}`" in (EVENTING / "README.md").read_text()
+
+
+@each_service
+def test_the_platform_holds_tenants_off(service: Manifest) -> None:
+    """Requests at a time, pods, processor and memory are bounded; no function has a public address."""
+    assert service["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local"
+    template = service["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    settings = from_environment({entry["name"]: entry["value"] for entry in container["env"]})
+    assert 0 < template["spec"]["containerConcurrency"] < settings.threads
+    scale = {name.rpartition("/")[2]: value for name, value in template["metadata"]["annotations"].items()}
+    least = "0" if service["metadata"]["name"] == "dead-letter" else "1"
+    assert (scale["min-scale"], int(scale["max-scale"]) > 0) == (least, True)
+    assert {"cpu", "memory"} <= container["resources"]["requests"].keys()
+    assert "memory" in container["resources"]["limits"]
+
+
+@pytest.mark.parametrize("objects", [WHOLE, ONE_NAMESPACE], ids=["cluster", "one namespace"])
+def test_only_knative_reaches_the_functions(objects: list[Manifest]) -> None:
+    """The broker's namespace is let in, a tenant's is not; a team's own pods reach each other."""
+    (policy,) = of_kind(objects, "NetworkPolicy")
+    ((peer,),) = (rule["from"] for rule in policy["spec"]["ingress"])
+    (expression,) = peer["namespaceSelector"]["matchExpressions"]
+    assert {"knative-eventing", "knative-serving"} < set(expression["values"])
+    assert TEAM not in expression["values"]
+    if selector := policy["spec"]["podSelector"]:
+        (expression,) = selector["matchExpressions"]
+        services = {service["metadata"]["name"] for service in of_kind(objects, "Service")}
+        assert services <= set(expression["values"])
+
+
+def test_everything_of_muster_is_in_its_namespace() -> None:
+    """An object without a namespace would land where kubectl happens to point."""
+    for objects, namespace in ((WHOLE, "muster-system"), (ONE_NAMESPACE, TEAM)):
+        inside = [manifest for manifest in objects if manifest["kind"] not in EVERYWHERE]
+        assert {manifest["metadata"]["namespace"] for manifest in inside} == {namespace}
+    assert "muster-system" not in str(ONE_NAMESPACE)
+
+
+def test_policies_of_one_namespace_act_in_it_alone() -> None:
+    """The policies are shared; each binding is the team's own and names its namespace."""
+    assert of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicy") == of_kind(WHOLE, "MutatingAdmissionPolicy")
+    bindings = of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicyBinding")
+    assert len(bindings) == 3
+    for binding in bindings:
+        assert binding["metadata"]["name"] == f"{binding['spec']['policyName']}-{TEAM}"
+        labels = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
+        assert labels == {"kubernetes.io/metadata.name": TEAM}
+
+
+def test_functions_of_one_namespace_have_roles_in_it_and_sweep_it() -> None:
+    """The rules are those of the overlay cluster; what is read of the whole cluster is two kinds."""
+    everywhere = {role["metadata"]["name"]: role["rules"] for role in _roles(WHOLE)}
+    here = {role["metadata"]["name"]: role["rules"] for role in of_kind(ONE_NAMESPACE, "Role")}
+    assert here == {name: rules for name, rules in everywhere.items() if name != "muster-mark-runtime"}
+    (role,) = of_kind(ONE_NAMESPACE, "ClusterRole")
+    assert {name for rule in role["rules"] for name in rule["resources"]} == {
+        "clustertrainingruntimes",
+        "priorityclasses",
     }
-
-
-class TestOneNamespace:
-    """Everything lives in the team's namespace, and ends there."""
-
-    def test_nothing_inside_is_outside(self) -> None:
-        """Each object is in the namespace, none names Muster's usual one, and none is of the cluster."""
-        assert {manifest["metadata"]["namespace"] for manifest in INSIDE} == {TEAM}
-        assert "muster-system" not in str(ONE_NAMESPACE)
-        assert {manifest["kind"] for manifest in INSIDE}.isdisjoint(
-            {"Namespace", "ClusterRole", "ClusterRoleBinding"}
-        )
-
-    def test_functions_keep_their_environment(self) -> None:
-        """The namespace is added to the variables of the base, and replaces none."""
-        before, after = _environments(WHOLE), _environments(INSIDE)
-        for name in after.keys() - {"dead-letter"}:
-            assert after[name] == [*before[name], {"name": "MUSTER_NAMESPACE", "value": TEAM}]
-        assert after["dead-letter"] == before["dead-letter"]
-
-    def test_the_objects_that_an_administrator_adds(self) -> None:
-        """Admission policies with their bindings, and what has to be read of the whole cluster."""
-        added = [manifest for manifest in ONE_NAMESPACE if manifest not in INSIDE]
-        kinds = {
-            "MutatingAdmissionPolicy",
-            "MutatingAdmissionPolicyBinding",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-            "ClusterRole",
-            "ClusterRoleBinding",
-        }
-        assert {manifest["kind"] for manifest in added} == kinds
-        (role,) = of_kind(added, "ClusterRole")
-        assert role["rules"] == [
-            {
-                "apiGroups": ["trainer.kubeflow.org"],
-                "resources": ["clustertrainingruntimes"],
-                "verbs": ["get"],
-            },
-            {"apiGroups": ["scheduling.k8s.io"], "resources": ["priorityclasses"], "verbs": ["list"]},
-        ]
-
-    def test_policies_act_in_the_namespace_alone(self) -> None:
-        """The policies are as everywhere; each binding is the team's own and names its namespace."""
-        assert of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicy") == of_kind(WHOLE, "MutatingAdmissionPolicy")
-        bindings = of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicyBinding")
-        for binding in bindings:
-            policy = binding["spec"]["policyName"]
-            assert binding["metadata"]["name"] == f"{policy}-{TEAM}"
-            assert binding["spec"]["matchResources"] == {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": TEAM}}
-            }
-        assert len(bindings) == len(of_kind(WHOLE, "MutatingAdmissionPolicy"))
-
-    def test_sources_watch_their_own_namespace(self) -> None:
-        """Without a selector, and no kind that is in no namespace."""
-        sources = of_kind(INSIDE, "ApiServerSource")
-        assert _named(INSIDE, "ApiServerSource") == _named(WHOLE, "ApiServerSource")
-        assert not any("namespaceSelector" in source["spec"] for source in sources)
-        watched = {resource["kind"] for source in sources for resource in source["spec"]["resources"]}
-        assert "TrainJob" in watched
-        assert not any(kind.startswith("Cluster") for kind in watched)
-
-    def test_roles_grant_the_rules_of_the_cluster_roles(self) -> None:
-        """The same rules, bound in the namespace to the same accounts."""
-        everywhere = {role["metadata"]["name"]: role["rules"] for role in of_kind(WHOLE, "ClusterRole")}
-        here = {role["metadata"]["name"]: role["rules"] for role in of_kind(INSIDE, "Role")}
-        assert here.pop("muster-dead-letter") == of_kind(WHOLE, "Role")[0]["rules"]
-        assert here == {name: rules for name, rules in everywhere.items() if name != "muster-mark-runtime"}
-        for binding in of_kind(INSIDE, "RoleBinding"):
-            assert binding["roleRef"]["kind"] == "Role"
-            assert [subject["namespace"] for subject in binding["subjects"]] == [TEAM]
-
-    def test_every_function_sweeps_its_namespace(self) -> None:
-        """A list of all namespaces would be refused, and every sweep would fail."""
-        functions = [
-            service for service in of_kind(INSIDE, "Service") if service["metadata"]["name"] != "dead-letter"
-        ]
-        assert {manifest["metadata"]["name"] for manifest in functions} == {
-            trigger["metadata"]["name"] for trigger in of_kind(INSIDE, "Trigger")
-        }
-        for function in functions:
-            (container,) = function["spec"]["template"]["spec"]["containers"]
-            assert {"name": "MUSTER_NAMESPACE", "value": TEAM} in container["env"]
-
-
-class TestOneService:
-    """All functions in one Service; what each of them does is as in the overlay cluster."""
-
-    def test_nothing_else_changes(self) -> None:
-        """Roles, sources, admission policies and filters are those of the overlay cluster."""
-        kinds = {"ClusterRole", "Role", "ApiServerSource", "PingSource", "NetworkPolicy"}
-        kinds |= {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}
-        for kind in sorted(kinds):
-            assert of_kind(ONE_SERVICE, kind) == of_kind(WHOLE, kind), kind
-        passes = {
-            trigger["metadata"]["name"]: trigger["spec"]["filters"] for trigger in of_kind(WHOLE, "Trigger")
-        }
-        assert passes == {
-            trigger["metadata"]["name"]: trigger["spec"]["filters"]
-            for trigger in of_kind(ONE_SERVICE, "Trigger")
-        }
-
-    def test_each_trigger_names_the_path_of_its_step(self) -> None:
-        """The path is the function's name among the arguments of the container; dead letters have theirs."""
-        (service,) = of_kind(ONE_SERVICE, "Service")
+    for service in of_kind(ONE_NAMESPACE, "Service"):
         (container,) = service["spec"]["template"]["spec"]["containers"]
-        triggers = Wiring.from_manifests(ONE_SERVICE).triggers
-        assert {trigger.subscriber for trigger in triggers} == {
-            f"muster/{trigger.name}" for trigger in triggers
-        }
-        assert {trigger.delivery.dead_letter for trigger in triggers} == {"muster/dead-letter"}
-        assert set(container["args"]) == {trigger.name for trigger in triggers} | {"dead-letter"}
-        (broker,) = of_kind(ONE_SERVICE, "Broker")
-        assert destination(broker["spec"]["delivery"]["deadLetterSink"]) == "muster/dead-letter"
-
-    def test_the_one_account_has_every_role(self) -> None:
-        """Each binding of the overlay cluster is there, for the shared account."""
-        for kind in ("ClusterRoleBinding", "RoleBinding"):
-            bindings = {one["metadata"]["name"]: one for one in of_kind(ONE_SERVICE, kind)}
-            for theirs in of_kind(WHOLE, kind):
-                ours = bindings.pop(theirs["metadata"]["name"])
-                (subject,) = ours["subjects"]
-                account = "muster-source" if "source" in theirs["metadata"]["name"] else "muster"
-                assert (ours["roleRef"], subject["name"]) == (theirs["roleRef"], account)
-            assert bindings == {}
-
-    def test_its_pod_is_as_careful_as_the_others(self) -> None:
-        """Probes, security context and environment of the functions' own pods, and at most one pod."""
-        (service,) = of_kind(ONE_SERVICE, "Service")
-        usual = of_kind(WHOLE, "Service")[0]
-        (ours,), (theirs,) = (one["spec"]["template"]["spec"]["containers"] for one in (service, usual))
-        for field in ("image", "livenessProbe", "ports", "readinessProbe", "securityContext"):
-            assert ours[field] == theirs[field]
-        assert [entry for entry in theirs["env"] if entry not in ours["env"]] == []
-        annotations = service["spec"]["template"]["metadata"]["annotations"]
-        assert annotations["autoscaling.knative.dev/max-scale"] == "1"
+        swept = {"name": "MUSTER_NAMESPACE", "value": TEAM} in container["env"]
+        assert swept == (service["metadata"]["name"] != "dead-letter")
+    for source in of_kind(ONE_NAMESPACE, "ApiServerSource"):
+        assert "namespaceSelector" not in source["spec"]
+        assert not any(one["kind"].startswith("Cluster") for one in source["spec"]["resources"])
 
 
-class TestExample:
-    """The overlay that a team copies."""
-
-    def test_a_step_can_be_left_out_completely(self) -> None:
-        """Nothing of emit-conditions is left, and nothing else is missing."""
-        left_out = [manifest for manifest in WHOLE if "emit-conditions" in manifest["metadata"]["name"]]
-        assert {manifest["kind"] for manifest in left_out} == {
-            "Trigger",
-            "Service",
-            "ServiceAccount",
-            "ClusterRole",
-            "ClusterRoleBinding",
-            "ValidatingAdmissionPolicy",
-            "ValidatingAdmissionPolicyBinding",
-        }
-        assert "emit-conditions" not in str(EXAMPLE)
-        assert len(EXAMPLE) == len(WHOLE) - len(left_out)
-
-    def test_deliveries_are_the_teams_own(self) -> None:
-        """The broker's is for the team's triggers; a trigger's own replaces it."""
-        (broker,) = of_kind(EXAMPLE, "Broker")
-        assert broker["spec"]["delivery"]["retry"] == 8
-        retries = {
-            trigger.name: trigger.delivery.retry for trigger in Wiring.from_manifests(EXAMPLE).triggers
-        }
-        assert retries.pop("patch-pods") == 3
-        assert set(retries.values()) == {5}
-
-    def test_images_come_from_the_teams_registry(self) -> None:
-        """Every function's; a name that is misspelt would be left as it is."""
-        images = {
-            service["spec"]["template"]["spec"]["containers"][0]["image"]
-            for service in of_kind(EXAMPLE, "Service")
-        }
-        assert images
-        assert {image for image in images if not image.startswith("registry.example.com/muster/")} == set()
+def test_one_service_has_the_path_and_the_rights_of_each_step() -> None:
+    """Nothing else differs from the overlay cluster."""
+    kinds = {"ClusterRole", "Role", "ApiServerSource", "PingSource", "NetworkPolicy"}
+    for kind in sorted(kinds | {"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"}):
+        assert of_kind(ONE_SERVICE, kind) == of_kind(WHOLE, kind), kind
+    (service,), (broker,) = of_kind(ONE_SERVICE, "Service"), of_kind(ONE_SERVICE, "Broker")
+    (container,) = service["spec"]["template"]["spec"]["containers"]
+    triggers = Wiring.from_manifests(ONE_SERVICE).triggers
+    assert {trigger.subscriber for trigger in triggers} == {f"muster/{trigger.name}" for trigger in triggers}
+    assert {trigger.delivery.dead_letter for trigger in triggers} == {"muster/dead-letter"}
+    assert destination(broker["spec"]["delivery"]["deadLetterSink"]) == "muster/dead-letter"
+    assert set(container["args"]) == {trigger.name for trigger in triggers} | {"dead-letter"}
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        for theirs, ours in zip(of_kind(WHOLE, kind), of_kind(ONE_SERVICE, kind), strict=True):
+            account = "muster-source" if "source" in theirs["metadata"]["name"] else "muster"
+            assert (ours["roleRef"], ours["subjects"][0]["name"]) == (theirs["roleRef"], account)
 
 
-class TestSecurity:
-    """Who may talk to Muster."""
+def test_the_example_leaves_a_step_out_and_has_its_own_image_and_retries() -> None:
+    """Nothing of emit-conditions is left, and nothing else is missing."""
+    example = objects_of("example")
+    left_out = [manifest for manifest in WHOLE if "emit-conditions" in manifest["metadata"]["name"]]
+    kinds = {"Trigger", "Service", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
+    assert {manifest["kind"] for manifest in left_out} >= kinds
+    assert "emit-conditions" not in {manifest["metadata"]["name"] for manifest in example}
+    assert len(example) == len(WHOLE) - len(left_out)
+    retries = {trigger.name: trigger.delivery.retry for trigger in Wiring.from_manifests(example).triggers}
+    assert retries.pop("patch-pods") == 3
+    assert set(retries.values()) == {5}
+    images = {_container(service)["image"] for service in of_kind(example, "Service")}
+    assert images == {"registry.example.com/muster/muster:1.0"}
 
-    @pytest.mark.parametrize("overlay", OVERLAYS)
-    def test_no_overlay_has_an_event_policy(self, overlay: str) -> None:
-        """Knative refuses it unless its flag authentication-oidc is enabled."""
-        assert of_kind(load(EVENTING / "overlays" / overlay), "EventPolicy") == []
 
-    @pytest.mark.parametrize("folder", ["overlays/cluster", "overlays/one-namespace/inside"])
-    def test_with_the_component_only_its_own_namespace_sends_to_the_broker(
-        self, tmp_path: Path, folder: str
-    ) -> None:
-        """The EventPolicy guards the broker that the sources feed, and names the namespace it stands in."""
-        objects = _with_component(EVENTING / folder, "event-policy", tmp_path)
-        (policy,), (broker,) = of_kind(objects, "EventPolicy"), of_kind(objects, "Broker")
-        namespace = policy["metadata"]["namespace"]
-        assert namespace == broker["metadata"]["namespace"]
-        assert policy["spec"]["to"] == [
-            {
-                "ref": {
-                    "apiVersion": "eventing.knative.dev/v1",
-                    "kind": "Broker",
-                    "name": broker["metadata"]["name"],
-                }
-            }
-        ]
-        assert policy["spec"]["from"] == [{"sub": f"system:serviceaccount:{namespace}:*"}]
+def _roles(objects: list[Manifest]) -> list[Manifest]:
+    roles = [*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role")]
+    return [role for role in roles if role["rules"]]
 
-    @pytest.mark.parametrize("objects", [WHOLE, ONE_NAMESPACE], ids=["cluster", "one namespace"])
-    def test_only_knative_reaches_the_pods(self, objects: list[Manifest]) -> None:
-        """All pods of the namespace are covered; the broker's namespace is let in, a tenant's is not."""
-        (policy,) = of_kind(objects, "NetworkPolicy")
-        homes = {service["metadata"]["namespace"] for service in of_kind(objects, "Service")}
-        assert {policy["metadata"]["namespace"]} == homes
-        assert policy["spec"]["policyTypes"] == ["Ingress"]
-        ((peer,),) = (rule["from"] for rule in policy["spec"]["ingress"])
-        (expression,) = peer["namespaceSelector"]["matchExpressions"]
-        assert {"knative-eventing", "knative-serving"} < set(expression["values"])
-        assert TEAM not in expression["values"]
 
-    def test_the_network_policy_closes_all_pods_of_musters_own_namespace(self) -> None:
-        """The functions, the dead letter, the adapters of the sources."""
-        (policy,) = of_kind(WHOLE, "NetworkPolicy")
-        assert policy["spec"]["podSelector"] == {}
-
-    def test_in_a_teams_namespace_the_network_policy_leaves_the_teams_pods_alone(self) -> None:
-        """It closes the functions, by the label of their Services; workers of a gang reach each other."""
-        (policy,) = of_kind(ONE_NAMESPACE, "NetworkPolicy")
-        (expression,) = policy["spec"]["podSelector"]["matchExpressions"]
-        assert expression["key"] == "serving.knative.dev/service"
-        assert expression["operator"] == "In"
-        assert _named(ONE_NAMESPACE, "Service") <= set(expression["values"])
-
-    def test_with_the_component_sources_watch_labelled_namespaces(self, tmp_path: Path) -> None:
-        """Those of Jobs that become gangs; nothing else changes."""
-        objects = _with_component(EVENTING / "overlays" / "cluster", "labelled-namespaces", tmp_path)
-        selectors = [
-            source["spec"].pop("namespaceSelector") for source in of_kind(objects, "ApiServerSource")
-        ]
-        assert selectors == [{"matchLabels": {"muster.dev/gang-jobs": "enabled"}}] * 4
-        unchanged = [manifest for manifest in WHOLE if manifest["kind"] != "ApiServerSource"]
-        assert [manifest for manifest in objects if manifest["kind"] != "ApiServerSource"] == unchanged
-
-    @pytest.mark.parametrize(
-        "service",
-        [*of_kind(WHOLE, "Service"), *of_kind(ONE_SERVICE, "Service")],
-        ids=lambda manifest: str(manifest["metadata"]["name"]),
-    )
-    def test_services_are_cluster_local(self, service: Manifest) -> None:
-        """No function has a public address."""
-        assert service["metadata"]["labels"]["networking.knative.dev/visibility"] == "cluster-local"
-
-    @pytest.mark.parametrize(
-        "service",
-        [*of_kind(WHOLE, "Service"), *of_kind(ONE_SERVICE, "Service")],
-        ids=lambda manifest: str(manifest["metadata"]["name"]),
-    )
-    def test_a_slow_answer_to_a_liveness_probe_is_no_failure(self, service: Manifest) -> None:
-        """A list of dense objects keeps a function from answering for up to three seconds."""
-        (container,) = service["spec"]["template"]["spec"]["containers"]
-        assert container["livenessProbe"]["timeoutSeconds"] == 5
+def _container(service: Manifest) -> dict[str, Any]:
+    (container,) = service["spec"]["template"]["spec"]["containers"]
+    found: dict[str, Any] = container
+    return found

@@ -21,10 +21,10 @@ from click.testing import CliRunner
 
 from muster.cli import main
 from muster.data import EVENTING
-from muster.kustomize import Manifest, load, of_kind
 from muster.objects import yaml_files
 from muster.runtime.config import from_environment
 from muster.runtime.steps import step_named
+from muster.simulator.overlays import Manifest, built, load, of_kind
 from tests.docs.commands import commands
 from tests.replays import inputs
 
@@ -116,7 +116,7 @@ def test_func_and_kustomize_agree(step: str) -> None:
 
 @pytest.mark.parametrize(
     "service",
-    [*of_kind(load(), "Service"), *of_kind(load(EVENTING / "overlays" / "one-service"), "Service")],
+    [*of_kind(load(), "Service"), *of_kind(load(built("one-service")), "Service")],
     ids=lambda obj: str(obj["metadata"]["name"]),
 )
 def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.kustomize import load, of_kind
+from muster.simulator.overlays import load, of_kind
 from tests.support.installed import ROOT, Installed
 
 PAGE = (ROOT / "docs/tutorial-own-step.md").read_text()

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
+from muster.simulator.overlays import CLUSTER
 from tests.cluster.cluster import ClusterOptions, RealCluster, running
 from tests.e2e.support.muster import Muster
 from tests.replays.recorded import FOLDER
-from tests.replays.recording.adapters import OVERLAY, listening
+from tests.replays.recording.adapters import listening
 from tests.replays.recording.play import Play, add_node
 from tests.replays.recording.scripts import SCRIPTS, Script
 from tests.replays.recording.take import Object, Take
@@ -45,7 +46,7 @@ def stage() -> Iterator[RealCluster]:
     with running(ClusterOptions()) as cluster:
         for node in NODES:
             add_node(cluster, node)
-        Muster(cluster, OVERLAY).install()
+        Muster(cluster, CLUSTER).install()
         yield cluster
 
 

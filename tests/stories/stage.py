@@ -9,13 +9,13 @@ from typing import Any
 
 import yaml
 
-from muster.kustomize import CLUSTER
 from muster.local.stories.story import story_named
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.policy.group_labels import GATE
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import muster_conditions
+from muster.simulator.overlays import CLUSTER
 from muster.testing import RunningStack
 
 TEAM = "team-a"

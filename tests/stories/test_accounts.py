@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from muster.kustomize import load, of_kind
 from muster.local.stack import Stack, StackOptions
+from muster.simulator.overlays import load, of_kind
 from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import core, job, jobs
 

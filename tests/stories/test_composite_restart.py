@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from muster.data import EVENTING
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import KINDS, TimelineRecorder
@@ -17,6 +16,7 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, JOBSETS, NAMESPACES, 
 from muster.replay.snapshots import Object, Objects
 from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.controllers.kubelet import DELETE_DELAY
+from muster.simulator.overlays import built
 from tests.e2e.support.trees import chat, uids
 
 NAMESPACE = "restart"
@@ -97,7 +97,7 @@ class RestartingJobSet:
 @pytest.fixture
 def jobset() -> Iterator[RestartingJobSet]:
     """The local stack with the source of CompositePodGroup events."""
-    overlay = EVENTING / "overlays" / "composite-pod-groups"
+    overlay = built("composite-pod-groups")
     kinds = (*KINDS, COMPOSITE_POD_GROUPS)
     with Stack(StackOptions(overlay=overlay)) as stack, TimelineRecorder(stack.client, kinds) as recorder:
         yield RestartingJobSet(stack, recorder)

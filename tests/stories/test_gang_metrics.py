@@ -9,10 +9,10 @@ import pytest
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
-from muster.kustomize import CLUSTER
 from muster.local.stories.story import story_named
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import node
+from muster.simulator.overlays import CLUSTER
 from muster.testing import change
 from tests.stories.stage import TEAM, LocalStage
 

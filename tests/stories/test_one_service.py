@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import pytest
 import urllib3
 
-from muster.data import EVENTING
 from muster.local import display
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories import STORIES, LocalStory, StoryRun
@@ -18,11 +17,12 @@ from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.replay.activity import Activity
 from muster.runtime import steps
+from muster.simulator.overlays import built
 from tests.cluster.processes import until
 from tests.stories.conftest import ObservedStack
 from tests.support.processes import muster
 
-OVERLAY = EVENTING / "overlays" / "one-service"
+OVERLAY = built("one-service")
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.kustomize import CLUSTER
 from muster.replay.replay import ReplayInput, ReplayResult, replay
 from muster.replay.summary import summarize
 from muster.runtime import steps
+from muster.simulator.overlays import CLUSTER
 from tests.replays import recorded
 from tests.replays.test_streams import groups_of
 

@@ -5,10 +5,16 @@ from __future__ import annotations
 from functools import cache
 
 from muster.data import EVENTING
-from muster.kustomize import Manifest, load
+from muster.simulator.overlays import Manifest, built, load
 
 
 @cache
-def objects_of(folder: str) -> list[Manifest]:
-    """Return the objects of a folder of `eventing/`, which no test may change."""
+def objects_of(overlay: str) -> list[Manifest]:
+    """Return the objects of an overlay of `eventing/`, which no test may change."""
+    return load(built(overlay))
+
+
+@cache
+def objects_in(folder: str) -> list[Manifest]:
+    """Return the objects of a plain folder of `eventing/`, which no test may change."""
     return load(EVENTING / folder)

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from muster.data import EVENTING
 from release import page
 from release.chart import chart
 
@@ -27,7 +26,7 @@ class ReleaseFiles:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         page.write(folder, page.project_version(), IMAGE, lambda _name: None)
-        (folder / f"muster-{NEXT}.tgz").write_bytes(page.archive("muster", chart(EVENTING, NEXT, NEXT_IMAGE)))
+        (folder / f"muster-{NEXT}.tgz").write_bytes(page.archive("muster", chart(NEXT, NEXT_IMAGE)))
 
     def found(self, words: Iterable[str]) -> list[str]:
         """Return words or lines with the paths of the files that they name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.patterns import PatternError, has_match
+from muster.simulator.patterns import PatternError, has_match
 from tests.support import cpu
 
 

@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 import click
 
 from muster.cli.output import CommandError
-from muster.kustomize import Manifest, UnsupportedManifestError, load
-from muster.objects.meta import has_too_much_text, overlong_field
-from muster.replay.files import BadFileError, read_text, yaml_documents
+from muster.replay.files import BadFileError
+from muster.simulator.overlays import Manifest, UnsupportedManifestError, load, of_kind
 
 _BEYOND_OPTION = "--beyond-this-machine"
 _STOP_SIGNALS = {signal.SIGINT, signal.SIGTERM}
@@ -137,22 +136,20 @@ def stop_signals(*others: threading.Event) -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, handler)
 
 
-def load_overlay(folder: Path) -> list[Manifest]:
-    """Return the objects that a kustomization folder builds.
+def load_overlay(path: Path) -> list[Manifest]:
+    """Return the objects of a file of manifests, or of a kustomization folder.
 
     Raises:
-        BadInput: there is no such folder, it is no kustomization, or Muster cannot build it.
+        BadInput: there is no such path, or it is neither.
     """
-    if not folder.is_dir():
-        raise BadInput(f"{folder}: No such folder")
     try:
-        objects = load(folder)
+        objects = load(path)
     except OSError as error:
-        raise BadInput(f"{error.filename or folder}: {error.strerror}") from None
+        raise BadInput(f"{error.filename or path}: {error.strerror}") from None
     except UnsupportedManifestError as error:
         raise BadInput(str(error)) from None
     if not objects:
-        raise BadInput(f"{folder}: has no objects")
+        raise BadInput(f"{path}: has no objects")
     return objects
 
 
@@ -160,18 +157,10 @@ def load_installed(path: Path) -> list[Manifest]:
     """Return the objects of a kustomization folder, of a file of manifests, or of standard input (`-`).
 
     Raises:
-        BadInput: as `load_overlay`; the file cannot be read, is not YAML, or has no Broker.
+        BadInput: as `load_overlay`; or there is no Broker.
     """
-    with errors_as_bad_input():
-        if path.is_dir():
-            return load_overlay(path)
-        file = Path("/dev/stdin") if str(path) == "-" else path
-        objects = yaml_documents(file, read_text(file))
-    for manifest in objects:
-        if not isinstance(manifest, dict) or not isinstance(manifest.get("metadata"), dict):
-            raise BadInput(f"{file}: has a document without kind and metadata.name")
-        if overlong_field(manifest) or has_too_much_text(manifest):
-            raise BadInput(f"{file}: has an object with a longer name or text than an API server stores")
-    if not any(manifest.get("kind") == "Broker" for manifest in objects):
+    file = Path("/dev/stdin") if str(path) == "-" else path
+    objects = load_overlay(file)
+    if not of_kind(objects, "Broker"):
         raise BadInput(f"{file}: has no Broker, so it is not what a release of Muster installs")
     return objects

@@ -14,7 +14,6 @@ from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import echo_items, echo_line, output_option, reading_shown, step_shown
 from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
-from muster.kustomize import CLUSTER, Manifest
 from muster.operator.check import (
     Finding,
     Level,
@@ -24,6 +23,7 @@ from muster.operator.check import (
     check_uninstall,
     policy_namespace,
 )
+from muster.simulator.overlays import CLUSTER, Manifest
 
 
 @click.command("check")
@@ -34,7 +34,7 @@ from muster.operator.check import (
     type=click.Path(path_type=Path),
     default=CLUSTER,
     help="What was installed: a kustomize folder, a manifest, or - for standard input; default: "
-    "eventing/overlays/cluster.",
+    "Muster's own overlay.",
 )
 @click.option(
     "-n",

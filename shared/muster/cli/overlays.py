@@ -1,4 +1,4 @@
-"""The option --overlay of commands that run the steps of a kustomization folder."""
+"""The option --overlay of commands that run the steps of a manifest or of a kustomization folder."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-import yaml
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.kustomize import (
+from muster.objects.resources import MUTATING_ADMISSION_POLICIES
+from muster.replay.wiring import release_of
+from muster.runtime import steps
+from muster.simulator.broker import Wiring
+from muster.simulator.overlays import (
     CLUSTER,
-    Manifest,
     UnsupportedManifestError,
     load_beside_muster,
     of_kind,
     step_files,
 )
-from muster.objects.resources import MUTATING_ADMISSION_POLICIES
-from muster.replay.wiring import release_of
-from muster.runtime import steps
-from muster.simulator.broker import Wiring
 from muster.simulator.source import SourceSpec
 from muster.simulator.typed import first_type_fault
 
@@ -33,25 +31,24 @@ _NATIVE_JOBS = "muster-native-jobs"
 
 
 def overlay_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option --overlay with a help text: a kustomization folder, by default Muster's own."""
-    kind = click.Path(path_type=Path, exists=True, file_okay=False)
+    """Return the option --overlay with a help text: a manifest or folder, by default Muster's own."""
+    kind = click.Path(path_type=Path, exists=True)
     return click.option("--overlay", type=kind, default=CLUSTER, callback=_check_overlay, help=text)
 
 
-def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Path) -> Path:
-    """Return the folder, if it is a kustomization that can be run here: every trigger leads to a step."""
+def _check_overlay(_context: click.Context, _option: click.Parameter, overlay: Path) -> Path:
+    """Return the path, if it can be run here: every trigger leads to a step."""
     try:
-        objects = load_beside_muster(folder)
-        _check_types(folder, objects)
-        wiring, own = Wiring.from_manifests(objects), step_files(folder)
+        objects = load_beside_muster(overlay)
+        wiring, own = Wiring.from_manifests(objects), step_files(overlay)
         for source in of_kind(objects, "ApiServerSource"):
             SourceSpec.from_manifest(source)
-    except FileNotFoundError as error:
-        raise BadInput(f"--overlay: {error.filename}: No such file") from None
+    except OSError as error:
+        raise BadInput(f"--overlay: {error.filename}: {error.strerror}") from None
     except UnsupportedManifestError as error:
         raise BadInput(f"--overlay: {error}") from None
-    except yaml.YAMLError as error:
-        raise BadInput(f"--overlay {folder}: a file is not YAML: {' '.join(str(error).split())}") from None
+    if wrong := first_type_fault(objects):
+        raise BadInput(f"--overlay {overlay}: {': '.join(wrong)}")
     with errors_as_bad_input():
         for service, path in own.items():
             name = steps.load_step(path).name
@@ -60,36 +57,22 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, folder: Pa
         for trigger in wiring.triggers:
             if trigger.subscriber not in own:
                 steps.step_file(trigger.subscriber.rpartition("/")[2])
-    return folder
+    return overlay
 
 
-def _check_types(folder: Path, objects: list[Manifest]) -> None:
-    """Check that an API server could read objects.
-
-    Raises:
-        BadInput: one has no apiVersion, or a field of the wrong type.
-    """
-    for manifest in objects:
-        if not manifest.get("apiVersion"):
-            name = f"{manifest['kind']} {manifest['metadata']['name']}"
-            raise BadInput(f"--overlay {folder}: {name}: apiVersion: is missing")
-    if wrong := first_type_fault(objects):
-        raise BadInput(f"--overlay {folder}: {': '.join(wrong)}")
-
-
-def check_suits_stories(folder: Path) -> None:
+def check_suits_stories(overlay: Path) -> None:
     """Check that the stories of `muster run` can pass with an overlay.
 
     Raises:
         BadInput: the overlay is for another control plane than the simulated one, or for one namespace.
     """
-    if reason := _unsuited(folder):
-        raise BadInput(f"--overlay {folder}: {reason}; use it with --kubeconfig")
+    if reason := _unsuited(overlay):
+        raise BadInput(f"--overlay {overlay}: {reason}; use it with --kubeconfig")
 
 
-def _unsuited(folder: Path) -> str:
+def _unsuited(overlay: Path) -> str:
     """Return why the stories cannot pass with an overlay; "" if they can."""
-    objects, release = load_beside_muster(folder), release_of(folder)
+    objects, release = load_beside_muster(overlay), release_of(overlay)
     if release != _RELEASE:
         return f"is for Kubernetes {release}, and the simulated controllers are of {_RELEASE}"
     policies = of_kind(objects, MUTATING_ADMISSION_POLICIES.kind)

@@ -24,7 +24,6 @@ from muster.cli.arguments import (
     BadInput,
     Duration,
     beyond_option,
-    errors_as_bad_input,
     keep_to_this_machine,
     load_overlay,
     parse_endpoint,
@@ -33,12 +32,12 @@ from muster.cli.arguments import (
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import CommandError, clear_line, echo, echo_line, reading_shown, step_shown
 from muster.cluster.http.client import Client
-from muster.kustomize import CLUSTER, UnsupportedManifestError
 from muster.local.serving import WsgiServer
 from muster.objects.text import printable
-from muster.replay.files import AppendedFile, format_suffix, read_text, yaml_documents
+from muster.replay.files import AppendedFile, format_suffix
 from muster.replay.recording.checkpoints import CheckpointWriter
 from muster.replay.recording.events import EventRecorder, sink_app
+from muster.simulator.overlays import CLUSTER, UnsupportedManifestError, of_kind
 from muster.simulator.source import Source, SourceSpec, start_all
 
 TICK_SECONDS = 0.5
@@ -63,7 +62,7 @@ WATCH_SECONDS = 5
     "--sources",
     type=click.Path(path_type=Path, exists=True),
     default=CLUSTER,
-    help="Kustomization or file with ApiServerSources to watch; default: eventing/overlays/cluster.",
+    help="Kustomization or file with ApiServerSources to watch; default: Muster's own overlay.",
 )
 @click.option(
     "--objects",
@@ -244,9 +243,7 @@ def _source_specs(path: Path) -> tuple[SourceSpec, ...]:
     Raises:
         BadInput: they are missing or invalid, or one of them watches Secrets.
     """
-    with errors_as_bad_input():
-        documents = load_overlay(path) if path.is_dir() else yaml_documents(path, read_text(path))
-    sources = [one for one in documents if isinstance(one, dict) and one.get("kind") == "ApiServerSource"]
+    sources = of_kind(load_overlay(path), "ApiServerSource")
     try:
         specs = tuple(_once(SourceSpec.from_manifest(one)) for one in sources)
     except UnsupportedManifestError as error:

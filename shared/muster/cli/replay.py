@@ -138,7 +138,7 @@ def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--shuffle", type=int, metavar="SEED", help="Deliver in a random order, the same for each SEED."
 )
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
-@overlay_option("Kustomize folder with triggers and steps, your own among them; default: Muster's own.")
+@overlay_option("Manifest or kustomize folder with triggers, yours among them; default: Muster's own.")
 @output_option("text", "json", "yaml")
 @_http_options
 def command(  # noqa: PLR0913 - one argument for each option

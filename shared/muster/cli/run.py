@@ -73,7 +73,9 @@ _NAMES = ", ".join(story.name for story in STORIES)
     help="Work on this cluster instead of the embedded one.",
 )
 @click.option("--processes", is_flag=True, help="Run each Service as a process of its own.")
-@overlay_option("Kustomize folder to run, with steps of your own in it; default: Muster's own overlay.")
+@overlay_option(
+    "Manifest or kustomize folder to run, with steps of your own in it; default: Muster's own overlay."
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the embedded API server.")
 def command(
     names: tuple[str, ...],

@@ -9,10 +9,10 @@ from typing import Self
 
 from muster.cluster.http.client import Client
 from muster.data import EVENTING
-from muster.kustomize import Manifest, load
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import Controllers, KubeletOptions, node, shipped_runtimes
 from muster.simulator.direct import Direct
+from muster.simulator.overlays import Manifest, load
 
 RACK = "topology.kubernetes.io/rack"
 NODES = tuple(

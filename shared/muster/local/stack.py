@@ -13,7 +13,6 @@ from typing import Self
 
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import Kubeconfig
-from muster.kustomize import CLUSTER, Manifest, load_beside_muster, of_kind, step_files
 from muster.local.embedded import ServerWithControllers
 from muster.local.functions import AsProcesses, InThreads
 from muster.replay.activity import Activity
@@ -31,6 +30,7 @@ from muster.simulator.broker import (
     Wiring,
 )
 from muster.simulator.controllers import KubeletOptions
+from muster.simulator.overlays import CLUSTER, Manifest, load_beside_muster, of_kind, step_files
 from muster.simulator.source import Source, start_all
 
 WATCH_TIMEOUT_SECONDS = 10.0

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from muster.cluster.versioned import Versioned
-from muster.kustomize import CLUSTER, step_files
 from muster.objects.resources import is_known
 from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
@@ -30,6 +29,7 @@ from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.status import ApiError
 from muster.simulator.broker import TTL, Answer, Broker, CloudEvent, NotAnEventError, Target
 from muster.simulator.direct import Direct
+from muster.simulator.overlays import CLUSTER, step_files
 from muster.simulator.source import ChangeType, Mode, to_event
 from muster.simulator.typed import first_type_fault
 

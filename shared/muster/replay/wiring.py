@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from muster.kustomize import load_beside_muster, of_kind
 from muster.objects.resources import POD_GROUPS, Resource
 from muster.simulator.broker import Wiring
+from muster.simulator.overlays import load_beside_muster, of_kind
 from muster.simulator.source import SourceSpec
 
 

@@ -16,7 +16,6 @@ import urllib3
 
 from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
-from muster.kustomize import CLUSTER
 from muster.local.embedded import ServerWithControllers
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.laws import LAWS
@@ -29,6 +28,7 @@ from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer
+from muster.simulator.overlays import CLUSTER
 from muster.testing.cases import sweep
 
 SECONDS = 20.0

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from muster.cluster.permissions import Permissions
-from muster.kustomize import Manifest, load, of_kind
 from muster.runtime.step import Step
 from muster.runtime.steps import find_step
+from muster.simulator.overlays import Manifest, load, of_kind
 
 Rule = tuple[str, str, str, str]
 """Verb, API group, resource with its subresource, and the name of the only object; "" for all."""

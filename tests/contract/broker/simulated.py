@@ -8,8 +8,8 @@ from typing import Any
 
 import urllib3
 
-from muster.kustomize import Manifest, UnsupportedManifestError
 from muster.simulator.broker import Broker, Ingress, Wiring
+from muster.simulator.overlays import Manifest, UnsupportedManifestError
 from tests.contract.broker.case import BrokerCase
 from tests.contract.broker.recipients import LONGEST_SECONDS, Recipients
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from muster.kustomize import UnsupportedManifestError
+from muster.simulator.overlays import UnsupportedManifestError
 from tests.contract.broker import answers
 from tests.contract.broker.case import BrokerCase, Entries
 from tests.contract.broker.recipients import Recipients

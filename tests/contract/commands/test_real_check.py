@@ -10,8 +10,8 @@ import pytest
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.data import EVENTING
-from muster.kustomize import load
 from muster.operator.check import Finding, Level, check_cluster, check_installation
+from muster.simulator.overlays import load
 from tests.cluster import cluster, manifests
 from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import DEFAULT_GATES, Release

@@ -23,7 +23,6 @@ from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.data import EVENTING
 from muster.events.dead_letters import SELECTOR
-from muster.kustomize import load
 from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS
 from muster.operator.redrive import BROKERS
@@ -31,6 +30,7 @@ from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.simulator.broker import Answer, Broker, Ingress, Wiring
 from muster.simulator.broker.targets import HttpTarget
+from muster.simulator.overlays import built, load
 from tests.cluster import manifests, modules
 from tests.cluster.cluster import RealCluster
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary
@@ -53,7 +53,7 @@ def _namespace(name: str) -> dict[str, Any]:
 @pytest.fixture(name="account", scope="module")
 def _account(bare_137: RealCluster) -> Client:
     """The dead-letter function's own account, with its role."""
-    objects = load(EVENTING / "overlays" / "cluster")
+    objects = load(built("cluster"))
     role = [obj for obj in objects if obj["metadata"]["name"] in {"dead-letter", "muster-dead-letter"}]
     rights = {"ServiceAccount", "Role", "RoleBinding"}
     manifests.apply(bare_137.api, [_namespace(HOME), *(obj for obj in role if obj["kind"] in rights)])

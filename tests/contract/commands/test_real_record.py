@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.data import EVENTING
-from muster.kustomize import load, of_kind
 from muster.replay.recorded_requests import read_events
+from muster.simulator.overlays import built, load, of_kind
 from muster.testing.cases import envelope
 from tests.cluster.cluster import RealCluster
 from tests.contract.commands.test_real_source import VERBS, _listener, _live
@@ -30,7 +29,7 @@ def test_both_ways_of_recording_record_the_same_events(bare_137: RealCluster, tm
     api.must("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     manifests = [
         source
-        for source in of_kind(load(EVENTING / "overlays" / "cluster"), "ApiServerSource")
+        for source in of_kind(load(built("cluster")), "ApiServerSource")
         if source["metadata"]["name"] in {"jobs-and-pods", "trainjobs"}
     ]
     sources, listener = tmp_path / "sources.yaml", _listener(bare_137)

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.kubeconfig import client_of
-from muster.data import EVENTING
-from muster.kustomize import load, of_kind
+from muster.simulator.overlays import built, load, of_kind
 from muster.simulator.source import Source, SourceSpec
 from tests.cluster.api import MERGE_PATCH, KubernetesApi
 from tests.cluster.cluster import RealCluster
@@ -78,7 +77,7 @@ def test_both_sources_send_the_same_events(bare_137: RealCluster, recorder: _Rec
     api.must("POST", PODS.format(namespace=namespace), _pod("old", {"muster.dev/gated": "true"}))
     manifests = [
         {**source, "spec": {**source["spec"], "mode": mode}}
-        for source in of_kind(load(EVENTING / "overlays" / "cluster"), "ApiServerSource")
+        for source in of_kind(load(built("cluster")), "ApiServerSource")
         if source["metadata"]["name"] in {"jobs-and-pods", "trainjobs"}
     ]
     listener = _listener(bare_137)
@@ -114,7 +113,7 @@ def test_both_sources_send_the_same_events(bare_137: RealCluster, recorder: _Rec
 
 def _listener(cluster: RealCluster) -> Path:
     """A kubeconfig of the service account that the sources name, with its rights and no others."""
-    plain = [manifest for manifest in load(EVENTING / "overlays" / "cluster") if manifest["kind"] in RIGHTS]
+    plain = [manifest for manifest in load(built("cluster")) if manifest["kind"] in RIGHTS]
     apply(cluster.api, plain)
     return cluster.service_account_kubeconfig("muster-system", "muster-source")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from muster.data import EVENTING
-from muster.kustomize import load
+from muster.simulator.overlays import load
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from muster.cli import main
 from muster.events.dead_letters import SELECTOR
+from muster.simulator.overlays import built
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage
@@ -28,7 +29,7 @@ from tests.e2e.owners.test_trainjobs import test_a_torch_trainjob_runs_as_one_ga
 from tests.e2e.policies.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
 from tests.e2e.policies.test_runtimes import test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs
 from tests.e2e.support.dead_letters import nonsense
-from tests.e2e.support.muster import NAMESPACE, OVERLAYS, Muster
+from tests.e2e.support.muster import NAMESPACE, Muster
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
 
@@ -105,6 +106,6 @@ def stored_letters(stage: RealStage) -> dict[str, str]:
 def test_muster_check_finds_all_of_it(stage: RealStage) -> None:
     """Installed, ready and permitted, by the overlay's own manifests."""
     kubeconfig = ["--kubeconfig", str(stage.cluster.kubeconfig)]
-    checked = CliRunner().invoke(main, ["check", "--overlay", str(OVERLAYS / OVERLAY), *kubeconfig])
+    checked = CliRunner().invoke(main, ["check", "--overlay", str(built(OVERLAY)), *kubeconfig])
     assert [line for line in checked.output.splitlines() if line.startswith("FAIL")] == []
     assert re.search(r"permissions of muster: all \d+ are granted", checked.output)

@@ -14,8 +14,8 @@ from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from muster import kustomize
 from muster.simulator.broker import Answer, CloudEvent, HttpTarget, NoAnswerError, Target
+from muster.simulator.overlays import of_kind
 from tests.cluster import audit, event_source, kubectl, manifests
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
@@ -52,7 +52,7 @@ class KnativeEventing:
         self._eventing = [
             manifest
             for kind in ("PingSource", "ApiServerSource", "Trigger", "Broker")
-            for manifest in kustomize.of_kind(list(objects), kind)
+            for manifest in of_kind(list(objects), kind)
         ]
         (self._broker,) = (manifest["metadata"]["name"] for manifest in self._of_kind("Broker"))
         self._doubles = {
@@ -196,7 +196,7 @@ class KnativeEventing:
         return [name for name in self._knative.pods() if name.startswith(_ADAPTERS)]
 
     def _of_kind(self, kind: str) -> list[Object]:
-        return kustomize.of_kind(self._eventing, kind)
+        return of_kind(self._eventing, kind)
 
     def _apply(self, objects: list[Object]) -> None:
         given = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

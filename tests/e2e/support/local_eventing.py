@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muster import kustomize
 from muster.simulator.broker import Broker, CloudEvent, HttpTarget, Ingress, PingTimer, Target, Wiring
+from muster.simulator.overlays import of_kind
 from tests.cluster import manifests
 from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import ComponentProcess
@@ -35,7 +35,7 @@ class LocalEventing:
         targets: Mapping[str, Target],
     ) -> None:
         self._cluster = cluster
-        self._sources = kustomize.of_kind(list(map(dict, objects)), "ApiServerSource")
+        self._sources = of_kind(list(map(dict, objects)), "ApiServerSource")
         self._namespace = namespace
         self._wiring = Wiring.from_manifests(list(map(dict, objects)))
         self._targets: dict[str, Target] = dict(targets)

@@ -14,12 +14,11 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from muster import kustomize
-from muster.data import EVENTING
 from muster.events.dead_letters import of_request
 from muster.events.parse import UnreadableEvent
 from muster.simulator.broker import Answer, CloudEvent, HttpTarget
 from muster.simulator.broker.delivery import destination
+from muster.simulator.overlays import built, load, of_kind
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
@@ -30,7 +29,6 @@ from tests.e2e.support.knative_eventing import KnativeEventing
 from tests.e2e.support.local_eventing import LocalEventing
 
 NAMESPACE = "muster-system"
-OVERLAYS = EVENTING / "overlays"
 
 SWEEP = "dev.muster.sweep"
 DEAD_LETTER = "dead-letter"
@@ -53,11 +51,11 @@ class Muster:
         self._urls: dict[str, str] = {}
         self._sweeps = itertools.count(1)
         self.dead_letters: list[str] = []
-        self.manifests = kustomize.load(overlay)
+        self.manifests = load(overlay)
         self._services = {
-            service["metadata"]["name"]: service for service in kustomize.of_kind(self.manifests, "Service")
+            service["metadata"]["name"]: service for service in of_kind(self.manifests, "Service")
         }
-        (broker,) = kustomize.of_kind(self.manifests, "Broker")
+        (broker,) = of_kind(self.manifests, "Broker")
         self.namespace: str = broker["metadata"]["namespace"]
         self._sink = destination(broker["spec"]["delivery"]["deadLetterSink"])
         eventing = KnativeEventing if cluster.knative else LocalEventing
@@ -83,7 +81,7 @@ class Muster:
     def install(self) -> None:
         """Apply everything; without Knative, what is not of Knative's kinds."""
         if self._cluster.knative:
-            kubectl.run("apply", "-k", str(self._overlay), kubeconfig=self._cluster.kubeconfig)
+            kubectl.run("apply", "-f", str(self._overlay), kubeconfig=self._cluster.kubeconfig)
             return
         knative = ("eventing.knative.dev/", "serving.knative.dev/", "sources.knative.dev/")
         plain = [manifest for manifest in self.manifests if not manifest["apiVersion"].startswith(knative)]
@@ -222,7 +220,7 @@ class Muster:
 @contextlib.contextmanager
 def installed(cluster: RealCluster, overlay: str) -> Iterator[Muster]:
     """Run Muster on a cluster, from an overlay of eventing/, for the length of a block."""
-    muster = Muster(cluster, OVERLAYS / overlay)
+    muster = Muster(cluster, built(overlay))
     try:
         muster.start()
         yield muster

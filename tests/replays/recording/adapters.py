@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from muster.kustomize import load, of_kind
 from muster.policy.group_labels import GROUP
 from muster.simulator.broker import CloudEvent
+from muster.simulator.overlays import load, of_kind
 from tests.cluster.cluster import RealCluster
 from tests.cluster.sink import ReceivedRequest, Sink
-from tests.e2e.support.muster import NAMESPACE, OVERLAYS
+from tests.e2e.support.muster import NAMESPACE
 from tests.replays.recording.take import Object
 
-OVERLAY = OVERLAYS / "cluster"
 RESOURCE, REFERENCE = "Resource", "Reference"
 
 _FIRST = (
@@ -38,7 +37,7 @@ def listening(cluster: RealCluster) -> Iterator[Sink]:
 
     Pods are recorded to their end, for steps that react to more than their creation.
     """
-    sources = of_kind(load(OVERLAY), "ApiServerSource")
+    sources = of_kind(load(), "ApiServerSource")
     account = sources[0]["spec"]["serviceAccountName"]
     kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, account)
     resources = [_whole(resource) for source in sources for resource in source["spec"]["resources"]]

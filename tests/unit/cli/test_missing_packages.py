@@ -24,7 +24,6 @@ main()
         pytest.param("click", ["--help"], id="the command line itself"),
         pytest.param("rich", ["run"], id="the display of run"),
         pytest.param("cel_expr_python", ["explain", "eventing/examples/racks.yaml"], id="admission policies"),
-        pytest.param("jsonpatch", ["check"], id="kustomizations"),
         pytest.param("cronsim", ["run"], id="the local stack"),
     ],
 )

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pytest
 
-from muster import kustomize as manifests
 from muster.cluster.errors import Forbidden
 from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
@@ -22,6 +21,7 @@ from muster.policy import group_labels
 from muster.runtime.handle import run_step
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.steps import step_named
+from muster.simulator import overlays as manifests
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.support.builders import (
     NOW,

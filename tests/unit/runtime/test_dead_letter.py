@@ -11,13 +11,13 @@ import pytest
 from muster.cluster.errors import Gone, Unavailable
 from muster.cluster.http.client import Client
 from muster.events.dead_letters import LABEL, SELECTOR, from_config_map
-from muster.kustomize import load
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.http.app import app_of
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
+from muster.simulator.overlays import load
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary
 from tests.unit.runtime.fakes import NOW, FakeCluster
 

@@ -14,7 +14,6 @@ from muster.cluster.http.answers import mapping_of
 from muster.cluster.http.client import Client
 from muster.cluster.interface import Object
 from muster.cluster.read import collect
-from muster.kustomize import Manifest, of_kind
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import (
     MUTATING_ADMISSION_POLICIES,
@@ -26,6 +25,7 @@ from muster.objects.resources import (
 )
 from muster.operator.check.preflight import Finding, Level, first_names, opted_in
 from muster.policy.group_labels import NAMESPACE_SWITCH
+from muster.simulator.overlays import Manifest, of_kind
 
 _POLICIES = (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS)
 _ACCOUNT_POLICIES = (VALIDATING_ADMISSION_POLICIES, VALIDATING_ADMISSION_POLICY_BINDINGS)
@@ -54,7 +54,7 @@ def check_installation(client: Client, objects: Sequence[Manifest], now: datetim
 
     Args:
         client: of the cluster.
-        objects: the installed manifests, such as `muster.kustomize.load()`.
+        objects: the installed manifests, such as `muster.simulator.overlays.load()`.
         now: the time; namespaces of the last hour are counted.
 
     Raises:

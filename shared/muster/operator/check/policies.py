@@ -9,7 +9,6 @@ from typing import TypeVar
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import POLICY_NAMESPACE, Object, RawCluster
 from muster.cluster.read import collect
-from muster.kustomize import Manifest, of_kind
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
@@ -34,6 +33,7 @@ from muster.policy.sources.source import (
     sources_of_runtime,
 )
 from muster.policy.status.conditions import MESSAGE_LIMIT
+from muster.simulator.overlays import Manifest, of_kind
 
 _RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 _OWNERS = (TRAINJOBS, JOBSETS, JOBS)

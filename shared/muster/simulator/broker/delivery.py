@@ -16,9 +16,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from muster.kustomize import UnsupportedManifestError
 from muster.simulator.broker.events import CloudEvent, NotAnEventError, is_event
 from muster.simulator.broker.targets import Answer, NoAnswerError, Target
+from muster.simulator.overlays import UnsupportedManifestError
 
 LONGEST_ANSWER = 768
 """Bytes of a failed answer's body that a dead letter can carry, as 1024 characters of base64.

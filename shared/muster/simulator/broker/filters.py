@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from muster.kustomize import UnsupportedManifestError
+from muster.simulator.overlays import UnsupportedManifestError
 
 Predicate = Callable[[Mapping[str, str]], bool]
 """Whether an event with these attributes passes."""

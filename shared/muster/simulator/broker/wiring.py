@@ -12,11 +12,11 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from muster.kustomize import Manifest, UnsupportedManifestError, of_kind
 from muster.simulator.broker.delivery import Delivery, destination
 from muster.simulator.broker.events import CloudEvent
 from muster.simulator.broker.filters import Predicate, compile_filters
 from muster.simulator.clock import now
+from muster.simulator.overlays import Manifest, UnsupportedManifestError, of_kind
 
 DEFAULT_DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
 """The delivery of a Broker without one, from config-br-defaults of knative.dev/eventing v0.47.0."""

@@ -17,8 +17,8 @@ from time import monotonic
 from typing import Any, Protocol
 
 from muster.cluster.errors import ClusterError, Expired
-from muster.kustomize import Manifest, of_kind
 from muster.objects.resources import NAMESPACES, Resource
+from muster.simulator.overlays import Manifest, of_kind
 from muster.simulator.source.events import ChangeType, Object, Sender, Sink, to_event
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
 

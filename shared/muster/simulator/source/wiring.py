@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from muster.kustomize import Manifest, UnsupportedManifestError
 from muster.objects.resources import Resource, guess_plural
+from muster.simulator.overlays import Manifest, UnsupportedManifestError
 from muster.simulator.source.events import Mode
 
 _KNOWN = {"mode", "namespaceSelector", "resources", "serviceAccountName", "sink", "ceOverrides"}

@@ -15,17 +15,17 @@ import pytest
 from muster.cli import check
 from muster.cluster.errors import MESSAGE_LIMIT, ClusterError, Forbidden, TooManyRequests
 from muster.cluster.http.client import Client
-from muster.kustomize import Manifest, load, of_kind
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
+from muster.simulator.overlays import Manifest, load, of_kind
 from tests.support import builders as b
-from tests.support.overlays import objects_of
+from tests.support.overlays import objects_in
 from tests.unit.cli.conftest import Muster, assert_names
 
 OBJECTS = load()
 YEARS_LATER = datetime(2030, 1, 1, tzinfo=UTC)
-POLICIES = objects_of("admission")
-LIMITS = objects_of("security/accounts")
+POLICIES = objects_in("admission")
+LIMITS = objects_in("security/accounts")
 ACCOUNTS = "policies of the service accounts"
 KNATIVE = ("Broker", "Trigger", "ApiServerSource", "PingSource", "Service")
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from muster.cluster.http.client import Client
-from muster.kustomize import load
 from muster.operator.check import Level, check_installation
 from muster.simulator.apiserver import ApiServer
+from muster.simulator.overlays import load
 from tests.unit.cli.check.test_check import ACCOUNTS, LIMITS, POLICIES, YEARS_LATER, installed
 
 NOWHERE = {"matchLabels": {"no": "where"}}

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from muster.data import EVENTING
 from muster.simulator.apiserver import ApiServer
-from release.manifests import manifest_text
+from muster.simulator.overlays import built
+from release.chart import manifest_text
 from tests.unit.cli.conftest import Filed, Muster, assert_names
 
-OVERLAY = EVENTING / "overlays/one-service"
+OVERLAY = built("one-service")
 
 
 @pytest.fixture(name="manifest", scope="module")
 def _manifest() -> str:
-    return manifest_text(OVERLAY, "0.1.0", "registry.example.com/muster@sha256:0")
+    return manifest_text("one-service", "0.1.0", "registry.example.com/muster@sha256:0")
 
 
 @pytest.fixture(name="kubeconfig")

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from muster.cluster.errors import Unavailable
 from muster.cluster.http.client import Client
 from muster.data import EVENTING
-from muster.kustomize import load
 from muster.objects import yaml_files
 from muster.operator.check import Level, check_installation
 from muster.operator.check.installation import _permissions, _policies_of_no_account
 from muster.simulator.apiserver import ApiServer
+from muster.simulator.overlays import built, load
 from tests.support import cpu
 from tests.unit.cli.check.test_check import YEARS_LATER, finding_about, findings
 from tests.unit.cli.conftest import assert_names
@@ -82,7 +80,7 @@ def test_thousands_of_rules_and_bindings_take_linear_time(subjects: list[dict[st
 @pytest.mark.thorough
 def test_a_shared_account_is_one_finding() -> None:
     """In the overlay one-service: all that its roles grant, and what several of them grant is asked once."""
-    overlay = load(EVENTING / "overlays" / "one-service")
+    overlay = load(built("one-service"))
     roles = [one for one in overlay if "rules" in one or "roleRef" in one]
 
     allowed = {"status": {"allowed": True}, "items": [], "metadata": {"resourceVersion": "1"}}
@@ -100,7 +98,7 @@ def test_a_shared_account_is_one_finding() -> None:
 def test_rights_of_an_account_that_is_not_installed() -> None:
     """Those of a component that is named after one-service, which has deleted the account by then."""
     component = load(EVENTING / "components/suspend-after-timeout")
-    overlays = (load(EVENTING / "overlays/one-service"), load())
+    overlays = (load(built("one-service")), load())
     with ApiServer() as server:
         client = Client.for_server(server.url)
         found, whole = (
@@ -147,16 +145,7 @@ def test_objects_that_something_else_answers_are_reported(
     assert_names(caught.value.message, *names)
 
 
-@pytest.mark.parametrize("overlay", sorted(path.name for path in (EVENTING / "overlays").iterdir()))
+@pytest.mark.parametrize("overlay", sorted(path.stem for path in (EVENTING / "built").iterdir()))
 def test_every_policy_names_an_account_of_its_overlay(overlay: str) -> None:
     """Also in another namespace, or where all functions share an account."""
-    assert list(_policies_of_no_account(load(EVENTING / "overlays" / overlay))) == []
-
-
-def test_policies_that_limit_nobody_are_reported(tmp_path: Path) -> None:
-    """Kustomize changes the namespace of accounts, and not the text of policies."""
-    text = {"resources": [str(EVENTING / "overlays" / "cluster")], "namespace": "other"}
-    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
-    (finding,) = _policies_of_no_account(load(tmp_path))
-    assert finding.level == Level.WARN
-    assert_names(finding.message, "muster-create-pod-groups", "one-namespace/accounts")
+    assert list(_policies_of_no_account(load(built(overlay)))) == []

@@ -9,10 +9,9 @@ import pytest
 from muster.cluster.errors import Forbidden
 from muster.cluster.interface import Object, Objects
 from muster.cluster.observe.snapshot import Snapshot
-from muster.data import EVENTING
-from muster.kustomize import load
 from muster.objects.resources import Resource
 from muster.operator.check import Finding, Level, check_policies, policy_namespace
+from muster.simulator.overlays import built, load
 from tests.support.builders import a_job, a_namespace, annotated
 from tests.support.runtimes import a_runtime
 
@@ -102,4 +101,4 @@ def test_a_forbidden_read_is_a_warning() -> None:
 @pytest.mark.parametrize(("overlay", "namespace"), [("cluster", ADMIN), ("one-namespace", "team-a")])
 def test_the_policy_namespace_is_that_of_the_installed_functions(overlay: str, namespace: str) -> None:
     """By their Services."""
-    assert policy_namespace(load(EVENTING / "overlays" / overlay)) == namespace
+    assert policy_namespace(load(built(overlay))) == namespace

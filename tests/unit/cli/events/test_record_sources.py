@@ -54,8 +54,8 @@ def test_a_kind_that_is_named_twice_is_watched_once(
             ["ApiServerSource mine", "filters"],
             id="a field that would be passed over",
         ),
-        pytest.param("kind: Broker\n", ["sources.yaml", "ApiServerSource"], id="no source"),
-        pytest.param("a: [1", ["sources.yaml:2:1"], id="no YAML"),
+        pytest.param("kind: Broker\n", ["sources.yaml", "metadata"], id="no object"),
+        pytest.param("a: [1", ["sources.yaml", "line 2"], id="no YAML"),
     ],
 )
 def test_sources_that_cannot_be_used_are_refused(

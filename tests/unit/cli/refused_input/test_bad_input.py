@@ -160,7 +160,6 @@ OVERLAYS = [
     pytest.param({"kustomization.yaml": "[]"}, ["kustomization.yaml"], id="a list"),
     pytest.param({"kustomization.yaml": "resources: []"}, ["overlay", "no objects"], id="nothing in it"),
     pytest.param({"kustomization.yaml": "resources: [no.yaml]"}, ["no.yaml"], id="a missing resource"),
-    pytest.param({"kustomization.yaml": "helmCharts: []"}, ["helmCharts"], id="what kustomize can do only"),
     pytest.param(
         {"kustomization.yaml": "resources: [a.yaml]", "a.yaml": "kind: Pod"},
         ["a.yaml", "metadata"],

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from muster.patterns import PatternError, has_match
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import FieldError, invalid, not_supported, required, too_many
 from muster.simulator.apiserver.validation.cel import broken_rules, has_rules
+from muster.simulator.patterns import PatternError, has_match
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
