@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from tests.support.builders import (
     a_pod,
     annotated,
     labelled,
-    stamped,
     template_spec,
     unstamped,
     with_spec,
@@ -70,35 +68,8 @@ def test_the_group_label_of_a_job(modifier: Modifier, label: str | None) -> None
     assert label_at_birth(a_job(modifier, label=None)) == label
 
 
-def test_another_value_of_the_switch_is_off() -> None:
-    """Only the word `enabled` opts a namespace in."""
-    assert label_at_birth(a_job(label=None), {group_labels.NAMESPACE_SWITCH: "true"}) is None
-
-
-def test_a_pods_stamp_is_distinguished_from_a_users_group() -> None:
-    """The name that stamp-pods writes can be computed from the labels of the pod."""
-    pod = a_pod(None, 0, stamped("mine"))
-    assert group_labels.stamped_name(pod["metadata"]["labels"]) == "llama-main-33333333"
-
-
-def test_a_pod_without_a_group_label_has_no_stamp() -> None:
-    """Labels that stamp-pods leaves alone name no group."""
-    assert group_labels.stamped_name({group_labels.JOB_NAME: "llama", group_labels.JOB_UID: "33333333"}) == ""
-
-
 def test_a_pod_of_a_uid_that_is_not_hexadecimal_has_no_stamp() -> None:
     """The API server gives no such UID, and the accounts may not create its fallback PodGroup."""
     labels = {group_labels.GROUP: "main", group_labels.JOB_NAME: "llama"}
     assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "33333333"}) == "llama-main-33333333"
     assert group_labels.stamped_name({**labels, group_labels.JOB_UID: "my-own-uid-1"}) == ""
-
-
-@pytest.mark.parametrize(("end", "name"), [("a", "a." * 200_000 + "a-main-33333333"), ("-", "")])
-def test_a_long_name_takes_no_memory(end: str, name: str) -> None:
-    """A pattern that keeps each part of `a.a.a...` takes 100 bytes for each of them."""
-    owner = "a." * 200_000 + end
-    tracemalloc.start()
-    labels = {group_labels.GROUP: "main", group_labels.JOB_NAME: owner, group_labels.JOB_UID: "33333333"}
-    assert group_labels.stamped_name(labels) == name
-    assert tracemalloc.get_traced_memory()[1] < 4 * len(owner)
-    tracemalloc.stop()

@@ -7,26 +7,16 @@ from typing import Any
 import pytest
 
 from muster.policy import group_labels
-from muster.policy.model import GroupingFailure, NoOp
+from muster.policy.model import GroupingFailure
 from muster.policy.reasons import Reason
-from muster.policy.sources import schema
-from tests.support import cpu
 from tests.support.builders import (
-    NOW,
     Object,
-    observed,
 )
 from tests.support.messages import mentions
-from tests.support.planning import (
-    plan_workload,
-    resolve,
-)
 from tests.support.replicas import (
-    JOB_BLOCK,
     LED,
     PER_JOB,
     one_template,
-    seen,
     tree_of,
     two_templates,
 )
@@ -184,53 +174,3 @@ def test_a_replica_that_waits_for_itself_is_refused(jobset: Object, groups: str,
         assert mentions(result.message, path)
     else:
         assert not isinstance(result, GroupingFailure), result
-
-
-MANY = 10_001
-NODE = "spec.replicatedJobs[0].template.spec.template"
-
-
-@pytest.mark.parametrize(
-    ("labels", "replicas", "pods", "label", "number"),
-    [
-        pytest.param(LED, MANY, 2, "muster.dev/leader-group-per", MANY, id="a leader's group for each Job"),
-        pytest.param(JOB_BLOCK, 200, 102, "muster.dev/group-per", 200 * 51, id="blocks of each Job"),
-        pytest.param(JOB_BLOCK, MANY, 0, "muster.dev/group-per", MANY, id="Jobs without blocks"),
-    ],
-)
-def test_more_groups_than_the_limit_are_refused(
-    labels: dict[str, str], replicas: int, pods: int, label: str, number: int
-) -> None:
-    """The message has the label and the number."""
-    decision = plan_workload(observed(one_template(labels, replicas=replicas, pods=pods)), NOW)
-    assert decision.reason == Reason.TOO_MANY_GROUPS
-    assert mentions(decision.message, f"{NODE}.metadata.labels[{label}]", number)
-
-
-def test_hundreds_of_replicas_are_planned_in_bounded_time() -> None:
-    """Each replica is a group of groups with its own leader; the names are all different."""
-    labels = LED | PER_JOB
-    policy = "{name: replica, per: Job, groups: [{name: leader}, {name: workers}]}"
-    jobset = one_template(labels, replicas=250, pods=2)
-    given = observed(jobset, sources=seen(jobset, f"workload: {{groups: [{policy}]}}", jobs=[]).sources)
-    with cpu.at_most(3):
-        resolved = resolve(given)
-        assert not isinstance(resolved, NoOp)
-        assert resolved.failure is None
-        names = [*resolved.composite_names(), *(name for _, name in resolved.pod_groups())]
-        assert len(set(names)) == len(names) == 750
-
-
-@pytest.mark.parametrize(
-    ("fields", "path"),
-    [
-        pytest.param("leader: true, groups: [{name: a}]", "leader", id="a leader with groups"),
-        pytest.param("replicatedJobs: [a], groups: [{name: a}]", "replicatedJobs", id="members with groups"),
-        pytest.param("leader: true, size: 2", "leader", id="a leader in blocks"),
-    ],
-)
-def test_fields_that_exclude_each_other(fields: str, path: str) -> None:
-    """`per` and `size` are for both kinds of groups."""
-    with pytest.raises(schema.InvalidPolicyError) as raised:
-        schema.parse(f"workload: {{groups: [{{name: x, {fields}}}]}}")
-    assert raised.value.path == f"workload.groups[0].{path}"

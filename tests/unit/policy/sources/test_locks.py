@@ -14,7 +14,6 @@ from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources.source import (
     ANNOTATION,
     LOCKED,
-    EffectivePolicy,
     InvalidPolicy,
     PolicySource,
     PolicySourceKind,
@@ -140,15 +139,6 @@ def test_a_policy_gets_the_locked_values_that_it_does_not_set() -> None:
         assert group.settings["disruptionMode"] == {"all": {}}
 
 
-def test_a_min_count_of_all_pods_is_allowed_and_follows_them() -> None:
-    """A pinned count would stay behind when the gang grows."""
-    policy = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 4}}}]}"
-    resolved = resolve(observed(a_job(pods=4), sources=sources(policy)))
-    assert isinstance(resolved, ResolvedOwner)
-    (group,) = resolved.tree
-    assert (group.pinned, group.template_min_count) == (None, 4)
-
-
 STAGES: Object = {
     "workload": {
         "groups": [
@@ -171,15 +161,6 @@ def test_a_basic_group_of_stages_is_allowed_and_keeps_its_mode() -> None:
     (stages,) = resolved.tree
     assert "disruptionMode" not in stages.settings
     assert [leaf.settings["disruptionMode"] for leaf in stages.children] == [{"all": {}}] * 2
-
-
-def test_a_smaller_min_group_count_is_refused() -> None:
-    """The count of a group of groups is minGroupCount."""
-    policy = json.loads(json.dumps(STAGES))
-    policy["workload"]["groups"][0]["schedulingPolicy"] = {"gang": {"minGroupCount": 1}}
-    jobset = a_jobset(a_replicated_job("first"), a_replicated_job("second"))
-    message = failure_of(observed(jobset, sources=sources(json.dumps(policy))))
-    assert mentions(message, "workload.groups[0].schedulingPolicy.gang.minGroupCount")
 
 
 @pytest.mark.parametrize(
@@ -218,20 +199,6 @@ def test_the_workload_keeps_the_locked_values() -> None:
     assert resolved.policy.kept
     assert resolved.policy.holds
     assert resolved.tree[0].settings["disruptionMode"] == {"all": {}}
-
-
-def test_a_workload_under_locks_and_the_default_keeps_them() -> None:
-    """The built-in default leaves no annotation, but the locked fields do."""
-    decision = plan_workload(observed(a_job(), sources=sources(None)), NOW)
-    assert isinstance(decision, Plan)
-    body: Any = decision.actions[0].body
-    stored = source_of_workload(Workload.read(body))
-    policy = resolve_policy(stored)
-    assert isinstance(policy, EffectivePolicy)
-    assert policy.where == "the built-in default"
-    assert policy.holds
-    (template,) = body["spec"]["podGroupTemplates"]
-    assert template["disruptionMode"] == {"all": {}}
 
 
 def test_locks_do_not_concern_pods_that_another_scheduler_groups() -> None:

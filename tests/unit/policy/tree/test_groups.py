@@ -7,32 +7,26 @@ from typing import Any
 import pytest
 
 from muster.policy import group_labels
-from muster.policy.model import GroupingFailure, NoOp
+from muster.policy.model import GroupingFailure
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.kind import OwnerPodSets
-from muster.policy.owners.trainjob import TrainJob
 from muster.policy.reasons import Reason
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.validation import TEMPLATE_LIMIT, validate_tree
-from muster.simulator.controllers import shipped_runtime
-from muster.simulator.controllers.trainer.jobset import build_jobset
 from tests.support.builders import (
-    JOBSET_UID,
     Modifier,
     Object,
     a_job,
     a_jobset,
     a_replicated_job,
-    a_trainjob,
     annotated,
-    observed,
     template_labelled,
     template_spec,
     with_spec,
 )
 from tests.support.messages import mentions
-from tests.support.planning import pod_sets_of, resolve
+from tests.support.planning import pod_sets_of
 
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 
@@ -54,62 +48,6 @@ def described(tree: tuple[Group, ...]) -> dict[str, Any]:
 def one(kind: str, pods: int) -> tuple[str, dict[str, int]]:
     """A group with one PodGroup."""
     return kind, {"": pods}
-
-
-NODE_RUNTIMES = ("torch-distributed", "jax-distributed", "xgboost-distributed")
-MPI_RUNTIMES = ("deepspeed-distributed", "mlx-distributed")
-TORCHTUNE = ("torchtune-llama3.2-1b", "torchtune-llama3.2-3b", "torchtune-qwen2.5-1.5b")
-
-
-@pytest.mark.parametrize(
-    ("runtime", "nodes", "groups"),
-    [
-        *(
-            pytest.param(
-                name, given, {"trainer": one("gang", count)}, id=f"{name}, numNodes {given}: {count} pods"
-            )
-            for name in NODE_RUNTIMES
-            for given, count in ((None, 1), (1, 1), (4, 4), (0, 0))
-        ),
-        *(
-            pytest.param(
-                name,
-                given,
-                {"node": one("gang", count), "launcher": one("gang", 1)},
-                id=f"{name}, numNodes {given}: the launcher is a node, {count} more",
-            )
-            for name in MPI_RUNTIMES
-            for given, count in ((None, 1), (1, 1), (4, 3))
-        ),
-        *(
-            pytest.param(
-                name,
-                4,
-                {
-                    "dataset-initializer": one("basic", 1),
-                    "model-initializer": one("basic", 1),
-                    "trainer": one("gang", 4),
-                },
-                id=f"{name}: initializers are basic",
-            )
-            for name in TORCHTUNE
-        ),
-        pytest.param(
-            "torch-distributed-with-cache",
-            4,
-            {"dataset-initializer": one("basic", 1), "trainer": one("gang", 4)},
-            id="a cache is an initializer too",
-        ),
-        pytest.param("flux-distributed", 4, {"trainer": one("gang", 4)}, id="flux, numNodes 4: 4 pods"),
-    ],
-)
-def test_groups_of_every_shipped_runtime(runtime: str, nodes: int | None, groups: dict[str, Any]) -> None:
-    """A TrainJob on a runtime of Trainer 2.3.0 gets these groups and no failure."""
-    trainjob = a_trainjob(*([] if nodes is None else [with_spec(trainer={"numNodes": nodes})]))
-    jobset = build_jobset(trainjob, shipped_runtime(runtime)["spec"])
-    jobset["metadata"]["uid"] = JOBSET_UID
-    tree = default_tree(pod_sets_of(TrainJob.read(trainjob), JobSet.read(jobset), ENABLED))
-    assert (described(tree), validate_tree(tree)) == (groups, None)
 
 
 PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
@@ -222,17 +160,6 @@ WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
 def test_groups(body: Object, groups: dict[str, Any]) -> None:
     """The group labels of the pod templates make the groups; their counts are the pods that run at once."""
     assert described(default_tree(gang(body))) == groups
-
-
-def test_a_namespace_that_did_not_opt_in_has_only_group_labels_written_by_hand() -> None:
-    """Without the namespace's label mark-jobs does nothing, and the planner knows."""
-    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", label="g"))
-    assert described(default_tree(gang(jobset, {}))) == {"g": one("gang", 2)}
-
-
-def test_groups_are_named_after_the_jobset() -> None:
-    """The JobSet's name and UID are in the names, with or without an owner of the JobSet."""
-    assert gang(a_jobset()).pod_group_name("workers", "-1") == "llama-workers-22222222-1"
 
 
 def _failure(*entries: Object, modifiers: tuple[Modifier, ...] = ()) -> GroupingFailure | None:
@@ -355,11 +282,3 @@ def test_flaws(
     assert (failure and failure.reason) == reason
     if failure:
         assert mentions(failure.message, *facts)
-
-
-def test_a_trainjob_without_its_jobset_has_no_gang() -> None:
-    """Counts come from the JobSet, so there is no answer before it exists."""
-    skipped = resolve(observed(a_trainjob()))
-    assert isinstance(skipped, NoOp)
-    assert skipped.reason == Reason.AWAITING_JOBSET
-    assert mentions(skipped.message, "TrainJob", "team-a/llama")

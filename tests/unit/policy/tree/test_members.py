@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
-from typing import Any
-
 import pytest
 
 from muster.objects.pods import Pod
@@ -32,7 +29,6 @@ from tests.support.builders import (
 )
 from tests.support.planning import pod_sets_of
 
-PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 BLOCKS_OF_TWO = template_labelled({group_labels.GROUP_SIZE: "2"})
 LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
 WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
@@ -124,13 +120,6 @@ def test_a_job_is_its_own_whatever_labels_it_was_copied_with(label: str) -> None
     assert _to_run(job, [job]) == {("main", ""): 5}
 
 
-def test_pods_that_succeeded_in_a_former_job_of_the_name_run_again() -> None:
-    """As after the restart of a JobSet, while old pods are still there."""
-    former, job = a_job(pods=2), a_job(pods=2)
-    job["metadata"]["uid"] = "of-the-new-one"
-    assert _to_run(job, [job], [a_pod(former, 0, succeeded)]) == {("main", ""): 2}
-
-
 def test_pods_that_an_earlier_job_of_the_name_left_behind_are_not_missing() -> None:
     """Deleted with propagation policy Orphan: they have no controller, and never join the new Job's gang."""
     job = a_job(pods=2)
@@ -149,22 +138,6 @@ def test_a_leader_that_is_done_leaves_its_place_to_a_worker() -> None:
     """Workers may ask for all pods at once when no leader runs beside them."""
     job = a_job(LEADER, with_spec(parallelism=3, completions=6), with_status(completedIndexes="0"))
     assert _to_run(job, [job]) == {("main", ""): 3}
-
-
-@pytest.mark.parametrize(
-    ("shape", "left"),
-    [
-        pytest.param(
-            with_spec(parallelism=2, completions=5),
-            {("a", "-0"): 2, ("a", "-1"): 2, ("a", "-2"): 1},
-            id="of more indexes than run at once",
-        ),
-        pytest.param(_all(WORK_QUEUE, with_spec(parallelism=3)), {("a", "-0"): 3}, id="of no indexes"),
-    ],
-)
-def test_a_job_that_is_not_born_yet_has_all_its_blocks(shape: Modifier, left: dict[Any, int]) -> None:
-    """By its completions, else its parallelism."""
-    assert _to_run(a_jobset(a_replicated_job("a", BLOCKS_OF_TWO, shape)), []) == left
 
 
 JOBSET = a_jobset(a_replicated_job("a", pods=3, replicas=2))
@@ -221,37 +194,3 @@ def test_pods_without_a_controller_are_in_no_jobs_place() -> None:
     for pod in bare:
         del pod["metadata"]["ownerReferences"]
     assert _to_run(job, [job], bare)["main", ""] == 8
-
-
-def test_an_unstamped_pod_of_a_jobset_is_missing_in_its_own_group() -> None:
-    """The labels of a bare pod say which group it would have been in."""
-    jobset = a_jobset(a_replicated_job("a", PER_JOB, replicas=2, label="g"), a_replicated_job("b"))
-    jobs = [a_child_job(jobset, "a", 0), a_child_job(jobset, "a", 1), a_child_job(jobset, "b", 0)]
-    bare = a_pod(jobs[1], 0, unstamped)
-    assert _to_run(jobset, jobs, [bare]) == {("g", "-0"): 2, ("g", "-1"): 1, ("b", ""): 2}
-
-
-def test_unstamped_pods_of_a_job_that_is_being_replaced_are_not_missing() -> None:
-    """Their deletion follows that of their Job by a moment; the Jobs that come will be stamped."""
-    leaving = a_child_job(JOBSET, "a", 0, being_deleted)
-    stays = a_child_job(JOBSET, "a", 1)
-    pods = [a_pod(job, index, unstamped) for job in (leaving, stays) for index in range(2)]
-    assert _to_run(JOBSET, [leaving, stays], pods) == {("a", ""): 4}
-
-
-def test_a_pod_of_no_group_is_missing_nowhere() -> None:
-    """A bare pod of an opted-out template takes nothing from any group."""
-    jobset = a_jobset(a_replicated_job("a"), a_replicated_job("b", label="none"))
-    jobs = [a_child_job(jobset, "a", 0), a_child_job(jobset, "b", 0)]
-    assert _to_run(jobset, jobs, [a_pod(jobs[1], 0)])["a", ""] == 2
-
-
-@pytest.mark.thorough
-def test_a_long_list_of_indexes_takes_little_memory() -> None:
-    """One of 31 MiB took 1.2 GiB: of all its parts together, and of the gaps between them."""
-    done = ",".join(map(str, range(0, 400_000, 2)))
-    job = a_job(with_status(completedIndexes=done + "," + "0," * 5_000_000 + "1"), pods=400_000)
-    tracemalloc.start()
-    assert _to_run(job, [job]) == {("main", ""): 200_000}
-    assert tracemalloc.get_traced_memory()[1] < 150_000_000
-    tracemalloc.stop()

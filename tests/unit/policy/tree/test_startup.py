@@ -11,7 +11,6 @@ from muster.policy.model import GroupingFailure
 from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
 from muster.policy.sources import schema
-from muster.policy.tree.deadlock import find_deadlock
 from muster.policy.tree.policy_tree import policy_tree
 from muster.policy.tree.validation import validate_tree
 from tests.support.builders import Object, a_jobset, a_replicated_job, annotated, template_labelled
@@ -163,20 +162,3 @@ def test_groups_that_can_start(
     assert (failure and failure.reason) == reason
     if failure:
         assert mentions(failure.message, *facts)
-
-
-def test_without_dependencies_no_start_is_simulated() -> None:
-    """Ten thousand Jobs in groups of their own cost nothing here."""
-    jobset = JobSet.read(a_jobset(entry("w", "w", PER_JOB, replicas=10_000)))
-    policy = schema.parse("workload: {}").workload
-    assert policy is not None
-    tree = policy_tree(pod_sets_of(jobset, jobset, {}), policy, "home")
-    assert not isinstance(tree, GroupingFailure)
-    assert find_deadlock(tree) is None
-
-
-def test_ten_thousand_equal_groups_are_checked_once() -> None:
-    """PodGroups of the same composition stand or fall together."""
-    late = ready(entry("w", "w", PER_JOB, replicas=10_000), "first")
-    groups = "[{name: root, schedulingPolicy: {basic: {}}, groups: [{name: first}, {name: w}]}]"
-    assert outcome(groups, entry("first", "first"), late) is None

@@ -14,7 +14,7 @@ from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.reasons import Reason
 from muster.policy.sources import schema
 from muster.policy.tree.groups import Group
-from muster.policy.tree.policy_tree import path_of, policy_tree
+from muster.policy.tree.policy_tree import policy_tree
 from tests.support.builders import (
     Object,
     a_job,
@@ -28,8 +28,6 @@ from tests.support.builders import (
 from tests.support.messages import mentions
 from tests.support.planning import pod_sets_of
 
-BLOCKS = template_labelled({group_labels.GROUP_SIZE: "2"})
-PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
 LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
 
 
@@ -60,105 +58,6 @@ def asked(body: Object, groups: str, *, kept: bool = False) -> tuple[Group, ...]
     policy = schema.parse(f"workload: {{groups: {groups}}}").workload
     assert policy is not None
     return policy_tree(gang(body), policy, "home", kept=kept)
-
-
-def described(tree: tuple[Group, ...] | GroupingFailure) -> Any:
-    """A tree in few words: name, gang count or basic, and either sizes or children."""
-    assert not isinstance(tree, GroupingFailure), tree
-    return [
-        (
-            group.name,
-            group.template_min_count if group.gang else "basic",
-            described(group.children) or dict(group.sizes),
-        )
-        for group in tree
-    ]
-
-
-@pytest.mark.parametrize(
-    ("body", "groups", "tree"),
-    [
-        pytest.param(
-            pair(),
-            "[]",
-            [("prefill", 4, {"": 4}), ("decode", 2, {"": 2})],
-            id="no groups: every group label is a group by default",
-        ),
-        pytest.param(
-            pair(),
-            "[{name: decode, schedulingPolicy: {basic: {}}}]",
-            [("decode", "basic", {"": 2}), ("prefill", 4, {"": 4})],
-            id="a group label that the policy does not name keeps the default",
-        ),
-        pytest.param(
-            pair(),
-            "[{name: prefill, schedulingPolicy: {gang: {minCount: 1}}}]",
-            [("prefill", 1, {"": 4}), ("decode", 2, {"": 2})],
-            id="a minCount of one's own",
-        ),
-        pytest.param(
-            pair(),
-            "[{name: root, groups: [{name: prefill}, {name: decode}]}]",
-            [("root", 2, [("prefill", 4, {"": 4}), ("decode", 2, {"": 2})])],
-            id="a group of groups is a gang of all of them",
-        ),
-        pytest.param(
-            pair(PER_JOB, replicas=3),
-            "[{name: root, groups: [{name: prefill, per: Job}, {name: decode}]}]",
-            [("root", 4, [("prefill", 4, {"-0": 4, "-1": 4, "-2": 4}), ("decode", 2, {"": 2})])],
-            id="child groups are counted as instances: one per Job",
-        ),
-        pytest.param(
-            a_job(BLOCKS, pods=5),
-            "[{name: zone, groups: [{name: main, size: 2}]}]",
-            [("main", 2, {"-0": 2, "-1": 2, "-2": 1})],
-            id="a group of one group without settings collapses into it",
-        ),
-        pytest.param(
-            a_job(BLOCKS, pods=5),
-            "[{name: zone, schedulingConstraints: {topology: [{key: zone}]}, groups: [{name: main}]}]",
-            [("zone", 3, [("main", 2, {"-0": 2, "-1": 2, "-2": 1})])],
-            id="with a constraint of its own it stays",
-        ),
-        pytest.param(
-            pair(),
-            "[{name: a, schedulingPolicy: {basic: {}}, groups: [{name: b, disruptionMode: {all: {}}, "
-            "groups: [{name: c, groups: [{name: d, groups: [{name: prefill}, {name: decode}]}]}]}]}]",
-            [
-                (
-                    "a",
-                    "basic",
-                    [("b", 1, [("d", 2, [("prefill", 4, {"": 4}), ("decode", 2, {"": 2})])])],
-                )
-            ],
-            id="four levels are allowed, and what collapses is no level",
-        ),
-        pytest.param(
-            three(),
-            "[{name: root, schedulingPolicy: {basic: {}}, "
-            "groups: [{name: data}, {name: train}, {name: eval}]}]",
-            [("root", "basic", [("data", 1, {"": 1}), ("train", 4, {"": 4}), ("eval", 1, {"": 1})])],
-            id="stages that wait for one another below a basic group",
-        ),
-        pytest.param(
-            a_job(LEADER, pods=4),
-            "[{name: all, groups: [{name: driver, leader: true}, {name: main}]}]",
-            [("all", 2, [("driver", 1, {"": 1}), ("main", 3, {"": 3})])],
-            id="a leader and its workers",
-        ),
-        pytest.param(
-            a_jobset(
-                a_replicated_job("none", pods=0, label="none-yet"), a_replicated_job("some", label="some")
-            ),
-            "[{name: root, groups: [{name: none-yet}, {name: some}]}]",
-            [("root", 1, [("none-yet", 1, {"": 0}), ("some", 2, {"": 2})])],
-            id="a child without pods is not waited for",
-        ),
-    ],
-)
-def test_the_tree_of_a_policy(body: Object, groups: str, tree: list[Any]) -> None:
-    """Names, gang counts or basic, children or pods by name suffix."""
-    assert described(asked(body, groups)) == tree
 
 
 IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
@@ -347,27 +246,3 @@ def test_groups_that_exist_survive_scaling_down(groups: str) -> None:
     """A policy that was right when the groups were made is not found invalid because pods became fewer."""
     assert isinstance(asked(a_job(pods=1), groups), GroupingFailure)
     assert not isinstance(asked(a_job(pods=1), groups, kept=True), GroupingFailure)
-
-
-def test_settings_are_passed_on_as_the_api_spells_them() -> None:
-    """Template and group copy them as they are."""
-    tree = asked(
-        a_job(),
-        "[{name: main, schedulingConstraints: {topology: [{key: rack}]}, disruptionMode: {all: {}}, "
-        "preemptionPolicy: Never, resourceClaims: [{name: x, resourceClaimName: y}]}]",
-    )
-    assert not isinstance(tree, GroupingFailure)
-    assert tree[0].settings == {
-        "schedulingConstraints": {"topology": [{"key": "rack"}]},
-        "disruptionMode": {"all": {}},
-        "preemptionPolicy": "Never",
-        "resourceClaims": [{"name": "x", "resourceClaimName": "y"}],
-    }
-
-
-def test_a_group_is_found_in_its_policy() -> None:
-    """The path where it stands, and none for a group the policy does not speak of."""
-    policy = schema.parse("workload: {groups: [{name: a, groups: [{name: b}, {name: c}]}]}").workload
-    assert policy is not None
-    assert path_of("c", policy.groups) == "workload.groups[0].groups[1]"
-    assert path_of("d", policy.groups) == ""
