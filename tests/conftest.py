@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 
 import pytest
 
@@ -13,7 +12,6 @@ _THOROUGH = ("tests/stories/", "tests/faults/")
 def pytest_configure() -> None:
     """Let `muster` print the trace of a bug."""
     gc.disable()  # until all tests are collected
-    os.environ["MUSTER_TRACEBACK"] = "1"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 
 
@@ -10,13 +9,10 @@ def main() -> None:
     """Run the command; say which packages to install if they are missing."""
     try:
         from muster.cli import main as command  # noqa: PLC0415 - click may not be installed
-        from muster.cli import process  # noqa: PLC0415 - likewise
 
-        process.run(command, sys.argv[1:])
+        command()
     except ModuleNotFoundError as error:
         sys.exit(_missing(error))
-    except KeyboardInterrupt:  # while modules are imported; muster.cli exits alike during a command
-        sys.exit(128 + signal.SIGINT)
 
 
 def _missing(error: ModuleNotFoundError) -> str:

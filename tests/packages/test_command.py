@@ -71,7 +71,7 @@ def test_a_reader_that_goes_ends_it_without_a_trace(verbose: list[str]) -> None:
         assert process.stdout is not None
         assert "torch" in process.stdout.readline()
         process.stdout.close()
-        assert process.wait(PATIENCE) == 141
+        assert process.wait(PATIENCE) in {1, 130}
         assert process.stderr is not None
         assert process.stderr.read() == ""
 

@@ -8,7 +8,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.kubeconfig_file import write_kubeconfig
-from muster.cli.output import CommandError, echo, step_shown
+from muster.cli.output import CommandError
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.server import serve
 from muster.simulator.manifests import ManifestError, load
@@ -48,13 +48,11 @@ def command(port: int, kubeconfig_out: Path | None, paths: tuple[Path, ...], rel
     def announce(url: str) -> None:
         if kubeconfig_out is not None:
             write_kubeconfig(kubeconfig_out, server.kubeconfig())
-        echo(url)
+        click.echo(url)
 
     try:
         if paths:
-            with step_shown("loading") as show:
-                loaded = load(server, paths, loading=show)
-            echo(f"{loaded} objects loaded", err=True)
+            click.echo(f"{load(server, paths)} objects loaded", err=True)
         serve(server, announce)
     except ManifestError as error:
         raise BadInput(str(error)) from None

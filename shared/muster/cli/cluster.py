@@ -14,17 +14,11 @@ from typing import Any
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError, echo_line, repeated
+from muster.cli.output import CommandError
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
 from muster.objects.resources import NAMESPACES
-
-_PATIENCE_SECONDS = 2.0
-"""After this time without an answer a command says what it waits for."""
-
-_REMINDER_SECONDS = 20.0
-"""The time after which it says so again."""
 
 _HINT = "; set --kubeconfig or $KUBECONFIG"
 
@@ -118,16 +112,17 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
         BadInput: the kubeconfig does not exist or is invalid.
         CommandError: the server is no API server, refused a request, or did not answer.
     """
-    with _patience("the kubeconfig"):
-        kubeconfig = options.read()
+    kubeconfig = options.read()
     try:
-        with _patience(f"the credentials of context {kubeconfig.context!r}"):
-            client = kubeconfig.client(f"muster-{command}")
+        client = kubeconfig.client(f"muster-{command}")
     except BadKubeconfigError as error:
         raise BadInput(str(error)) from None
     with cluster_errors(client.url):
-        with _patience(client.url):
-            _require_api_server(client)
+        status, version = client.raw("GET", "/version")
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise Unauthorized(f"GET /version answered {status}", status=status)
+        if status != HTTPStatus.FORBIDDEN and not (isinstance(version, dict) and "gitVersion" in version):
+            raise CommandError(f"{client.url}: is no Kubernetes API server: GET /version answered {status}")
         yield Connection(client, kubeconfig)
 
 
@@ -144,32 +139,6 @@ def cluster_errors(url: str) -> Iterator[None]:
         raise CommandError(f"{url}: the credentials are not accepted: {brief(error)}") from None
     except ClusterError as error:
         raise CommandError(f"{url}: {type(error).__name__}: {brief(error)}") from None
-
-
-def _require_api_server(client: Client) -> None:
-    """Ask for the version, which everybody may read unless an administrator took the right away.
-
-    Raises:
-        CommandError: what answers is no API server.
-        ClusterError: nothing answers, or the credentials are not accepted.
-    """
-    status, answer = client.raw("GET", "/version")
-    if status == HTTPStatus.UNAUTHORIZED:
-        raise Unauthorized(f"GET /version answered {status}", status=status)
-    if status == HTTPStatus.FORBIDDEN or (isinstance(answer, dict) and "gitVersion" in answer):
-        return
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS:
-        raise CommandError(f"{client.url}: is not available: GET /version answered {status}")
-    raise CommandError(f"{client.url}: is not a Kubernetes API server: GET /version answered {status}")
-
-
-@contextmanager
-def _patience(url: str) -> Iterator[None]:
-    """Print what is waited for, again and again, if the block takes long and a person looks."""
-    with repeated(
-        lambda: echo_line(f"waiting for {url} ...", err=True), _PATIENCE_SECONDS, _REMINDER_SECONDS
-    ):
-        yield
 
 
 def brief(error: ClusterError) -> str:

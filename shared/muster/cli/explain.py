@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.arguments import STDIN, BadInput, errors_as_bad_input, path_of
 from muster.cli.cluster import Connection, KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_items, echo_line, output_option, step_shown
+from muster.cli.output import CommandError, echo_items, output_option
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
+from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import Resource
-from muster.operator.explain import Explanation, Facts, as_data, as_mermaid, as_text
+from muster.operator.explain import Explanation, Facts, as_data, as_text
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE, assume_cluster
-from muster.operator.explain.light_lists import LightLists
 from muster.operator.explain.subjects import EXPLAINED, explain_live, explain_owners, facts_of_files
 from muster.replay.snapshots import first, read_snapshots
-
-STDIN = "-"
-_RENDERERS: Mapping[str, Callable[[Explanation | Facts], str]] = {"text": as_text, "mermaid": as_mermaid}
 
 
 @click.command("explain")
 @click.argument("targets", metavar="KIND/NAME | KIND NAME | FILE...", nargs=-1, required=True)
 @click.option("-n", "--namespace", default="", help="Namespace in the cluster; default: the context's.")
-@output_option("text", "json", "yaml", "mermaid")
+@output_option("text", "json", "yaml")
 @cluster_options
 def command(targets: tuple[str, ...], namespace: str, output: str, options: KubeconfigOptions) -> None:
     """Explain which policy applies to an owner, its groups, what each step would do, and what it waits for.
@@ -43,59 +40,39 @@ def command(targets: tuple[str, ...], namespace: str, output: str, options: Kube
     """
     with errors_as_bad_input():
         if all(map(_is_file, targets)):
-            explained = _of_files([_path(target) for target in targets], namespace, options)
+            explained = _of_files([path_of(target) for target in targets], namespace, options)
         else:
             explained = _of_cluster(*_named(targets), namespace, options)
-        _print(explained, output)
-
-
-def _print(explained: Iterator[Explanation | Facts], output: str) -> None:
-    """Print each explanation as soon as it is known: a file may have thousands of jobs."""
-    render = _RENDERERS.get(output)
-    if render is None:
-        echo_items(map(as_data, explained), output)
-        return
-    for number, one in enumerate(explained):
-        echo(f"\n{render(one)}" if number else render(one), nl=False)
+        if output == "text":
+            for number, one in enumerate(explained):
+                click.echo(f"\n{as_text(one)}" if number else as_text(one), nl=False)
+        else:
+            echo_items(map(as_data, explained), output)
 
 
 def _of_files(
     paths: Sequence[Path], namespace: str, options: KubeconfigOptions
 ) -> Iterator[Explanation | Facts]:
     if not options.given:
-        with step_shown("explaining") as show:
-            yield from _cleared(_as_applied(paths, None, namespace or DEFAULT_NAMESPACE, show), show)
+        yield from _as_applied(paths, None, namespace or DEFAULT_NAMESPACE)
         return
-    with connected(options, "explain") as cluster, step_shown("reading") as show:
-        below = LightLists(cluster.client, reading=show)
-        yield from _cleared(_as_applied(paths, below, namespace or cluster.namespace, show), show)
-
-
-def _cleared(
-    explained: Iterator[Explanation | Facts], show: Callable[[str], None]
-) -> Iterator[Explanation | Facts]:
-    """Yield each explanation after the line with the present step is cleared, since it is printed there."""
-    for one in explained:
-        show("")
-        yield one
+    with connected(options, "explain") as cluster:
+        yield from _as_applied(paths, Versioned(cluster.client), namespace or cluster.namespace)
 
 
 def _as_applied(
-    paths: Sequence[Path], below: Cluster | None, namespace: str, show: Callable[[str], None]
+    paths: Sequence[Path], below: Cluster | None, namespace: str
 ) -> Iterator[Explanation | Facts]:
-    with step_shown("reading"):
-        objects = first(read_snapshots(paths)).objects
-    assumed = assume_cluster(objects, below, namespace, show)
-    show("")
+    assumed = assume_cluster(first(read_snapshots(paths)).objects, below, namespace)
     if not (assumed.owners or assumed.others or assumed.faults):
         files = ", ".join(map(str, paths))
         raise BadInput(f"{files}: has no TrainJob, JobSet, Job, runtime, pod, PodGroup, Workload or policy")
     for note in assumed.notes:
-        echo_line(f"muster: {note}", err=True)
-    yield from facts_of_files(assumed, below, show)
-    yield from explain_owners(assumed, below, _now(), show)
+        click.echo(f"muster: {note}", err=True)
+    yield from facts_of_files(assumed, below)
+    yield from explain_owners(assumed, below, _now())
     for _, fault in assumed.faults:
-        echo_line(f"muster: {fault}", err=True)
+        click.echo(f"muster: {fault}", err=True)
     if assumed.faults:
         raise SystemExit(BadInput.exit_code)
 
@@ -103,10 +80,9 @@ def _as_applied(
 def _of_cluster(
     resource: Resource, name: str, namespace: str, options: KubeconfigOptions
 ) -> Iterator[Explanation | Facts]:
-    with connected(options, "explain") as cluster, step_shown("reading") as show:
+    with connected(options, "explain") as cluster:
         place = (namespace or cluster.namespace) if resource.namespaced else ""
-        reader = LightLists(cluster.client, reading=show)
-        show(f"{resource.kind} {name}")
+        reader = Versioned(cluster.client)
         try:
             body = reader.get(resource, name, place)
         except ApiGone:
@@ -114,7 +90,7 @@ def _of_cluster(
         if body is None:
             raise _missing(cluster, ObjectRef(resource.api_version, resource.kind, place, name))
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
-        yield from _cleared(explain_live(reader, {**kind, **body}, _now()), show)
+        yield from explain_live(reader, {**kind, **body}, _now())
 
 
 def _missing(cluster: Connection, ref: ObjectRef) -> CommandError:
@@ -144,10 +120,6 @@ def _named(targets: Sequence[str]) -> tuple[Resource, str]:
 
 def _is_file(target: str) -> bool:
     return target == STDIN or Path(target).is_file()
-
-
-def _path(target: str) -> Path:
-    return Path("/dev/stdin" if target == STDIN else target)
 
 
 def _now() -> datetime:

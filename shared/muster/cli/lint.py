@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput
-from muster.cli.output import echo, echo_items, echo_line, output_option, step_shown
+from muster.cli.arguments import BadInput, path_of
+from muster.cli.output import echo_items, output_option
 from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
-from muster.replay.files import BadFileError
 
-STDIN = "-"
 _SUFFIXES = {".yaml", ".yml", ".json"}
 
 
@@ -34,18 +32,14 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
     Exits with 1 if there is an error, with --strict also for a warning.
     """
     files = _files(targets)
-    try:
-        with step_shown("checking") as show:
-            result = lint(files, namespace, progress=show)
-    except BadFileError as error:
-        raise BadInput(str(error)) from None
-    if result.left_out:
-        echo(f"{result.left_out} more faults are not shown", err=True)
-    printer = _PRINTERS.get(output)
-    if printer is None:
-        echo_items([{**asdict(fault), "severity": str(fault.severity)} for fault in result.faults], output)
+    result = lint(files, namespace)
+    if output == "text":
+        _print_text(result)
+    elif output == "github":
+        for fault in result.faults:
+            click.echo(_annotation(fault))
     else:
-        printer(result)
+        echo_items(map(asdict, result.faults), output)
     if result.count(Severity.ERROR) or (strict and result.faults):
         raise SystemExit(1)
 
@@ -58,9 +52,7 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
     """
     files: dict[Path, bool] = {}
     for target in targets:
-        if not target:
-            raise BadInput("the name of a file or folder is empty")
-        path = Path("/dev/stdin" if target == STDIN else target)
+        path = path_of(target)
         if not path.exists():
             raise BadInput(f"{path}: No such file or folder")
         if not path.is_dir():
@@ -75,20 +67,15 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
 
 def _print_text(result: LintResult) -> None:
     for fault in result.faults:
-        echo_line(str(fault))  # a line break in a name would begin a line that looks like lint's
+        click.echo(str(fault))
     errors, warnings = result.count(Severity.ERROR), result.count(Severity.WARNING)
     policies, jobs = _counted(result.policies, "policy", "policies"), _counted(result.owners, "job", "jobs")
     found = f"{_counted(errors, 'error', 'errors')}, {_counted(warnings, 'warning', 'warnings')}"
-    echo(f"{policies} and {jobs} checked: {found}")
+    click.echo(f"{policies} and {jobs} checked: {found}")
 
 
 def _counted(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
-
-
-def _print_github(result: LintResult) -> None:
-    for fault in result.faults:
-        echo_line(_annotation(fault))
 
 
 def _annotation(fault: Fault) -> str:
@@ -104,6 +91,3 @@ def _escaped(text: str) -> str:
 
 def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
-
-
-_PRINTERS: Mapping[str, Callable[[LintResult], None]] = {"text": _print_text, "github": _print_github}

@@ -11,12 +11,13 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError, echo
-from muster.objects import yaml_files
+from muster.cli.output import CommandError
 from muster.scaffold import REACTIONS, owner_of, write_step
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,50}[a-z0-9])?")
 """A name of Kubernetes, short enough for the Service of a function and its revisions."""
+
+_YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 _LIST = "\n".join(f"    {name:<18}{reaction.summary}" for name, reaction in REACTIONS.items())
 
@@ -50,10 +51,8 @@ def command(name: str, event: str, into: Path) -> None:
         )
     if owner := owner_of(name.replace("_", "-")):
         raise BadInput(f"{name!r} is a name of {owner}'s, whose objects a step of that name would replace")
-    if keyword.iskeyword(name):
-        raise BadInput(f"{name!r} is a word of Python, so no package can have that name")
-    if not isinstance(yaml_files.load(name), str):
-        raise BadInput(f"{name!r} is no text in YAML, so no manifest can have that name")
+    if keyword.iskeyword(name) or name in _YAML_WORDS:
+        raise BadInput(f"{name!r} is a word of Python or YAML, so nothing can have that name")
     folder = into / name.replace("-", "_")
     try:
         files = write_step(folder, REACTIONS[event])
@@ -64,10 +63,10 @@ def command(name: str, event: str, into: Path) -> None:
     except OSError as error:
         raise CommandError(f"{folder}: {error.strerror}") from None
     for path in files:
-        echo(str(folder / path))
-    echo("")
+        click.echo(folder / path)
     step, case = shlex.quote(str(folder)), folder / "tests" / "case"
     case_event, objects = (shlex.quote(str(case / name)) for name in ("event.json", "cluster.yaml"))
-    echo(f"pytest {step}                   # its tests: pip install 'muster-gangs[testing]'")
-    echo(f"muster plan {step} --event {case_event} --objects {objects}")
-    echo(f"muster run --overlay {step}     # on the local stack, beside Muster's own steps")
+    click.echo(f"""
+pytest {step}                   # its tests: pip install 'muster-gangs[testing]'
+muster plan {step} --event {case_event} --objects {objects}
+muster run --overlay {step}     # on the local stack, beside Muster's own steps""")

@@ -8,16 +8,10 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo, echo_documents, echo_line, output_option, reading_shown, step_shown
-from muster.operator.plan import plan_step
+from muster.cli.output import echo_data, output_option
+from muster.operator.plan import as_yaml, plan_step
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
-from muster.replay.snapshots import (
-    choose,
-    first_with,
-    missing_objects,
-    objects_of_events,
-    read_snapshots,
-)
+from muster.replay.snapshots import choose, first_with, missing_objects, objects_of_events, read_snapshots
 from muster.runtime import steps
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -71,19 +65,20 @@ def command(
     """  # noqa: D301 - click does not wrap a paragraph after \b
     with errors_as_bad_input():
         step = steps.find_step(function)
-        with reading_shown(event_file):
-            request = _single(event_file, read_events(event_file))
-        with step_shown("reading objects:") as show:
-            snapshots = read_snapshots(object_files)
+        request = _single(event_file, read_events(event_file))
+        snapshots = read_snapshots(object_files)
         named = objects_of_events([request], owners_only=False)
         snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
         for line in missing_objects(named, snapshot, snapshots):
-            echo_line(f"muster: {line}", err=True)
+            click.echo(f"muster: {line}", err=True)
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
-        with step_shown("planning") as show:
-            printed = echo_documents(plan_step(step, request, snapshot.objects, now, show), output)
-    if not printed:
-        echo(f"a sweep of {step.name} has no objects", err=True)
+        plans = list(plan_step(step, request, snapshot.objects, now))
+    if not plans:
+        click.echo(f"a sweep of {step.name} has no objects", err=True)
+    elif output == "json":
+        echo_data(plans, output)
+    else:
+        click.echo(as_yaml(plans), nl=False)
 
 
 def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:

@@ -8,8 +8,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo, echo_items, echo_line, echo_lines, output_option
-from muster.cli.tables import table
+from muster.cli.output import CommandError, echo_items, echo_table, output_option
 from muster.operator.redrive import (
     NoBrokerError,
     StoredLetter,
@@ -70,7 +69,7 @@ def command(
         for stored in chosen:
             failure = redrive(cluster.client, namespace, stored, send)
             failed = failed or bool(failure)
-            echo_line(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
+            click.echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
         if failed:
             raise SystemExit(1)
 
@@ -88,9 +87,9 @@ def _print(letters: Sequence[StoredLetter], output: str) -> None:
     if output != "text":
         echo_items([dict(zip(map(str.lower, HEADERS), row, strict=True)) for row in rows], output)
     elif not letters:
-        echo("no dead letters")
+        click.echo("no dead letters")
     else:
-        echo_lines(table(HEADERS, rows), len(rows))
+        echo_table(HEADERS, rows)
 
 
 def _row(stored: StoredLetter) -> tuple[str, ...]:

@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
-from muster.cli.arguments import (
-    BadInput,
-    Duration,
-    beyond_option,
-    errors_as_bad_input,
-    keep_to_this_machine,
-    stop_signals,
-)
-from muster.cli.output import CommandError, echo, echo_line, echo_sections, output_option, step_shown
+from muster.cli.arguments import BadInput, Duration, errors_as_bad_input, interrupt_by_signals
+from muster.cli.output import CommandError, echo_data, output_option
 from muster.cli.overlays import overlay_option
-from muster.objects.text import cut_to
 from muster.replay.activity import Activity
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.recording.events import describe
@@ -47,12 +41,6 @@ from muster.replay.snapshots import (
 from muster.replay.summary import Summary, as_lines, summarize
 from muster.simulator.broker import CloudEvent, HttpTarget
 
-MOST_DELIVERIES = 1_000_000
-"""The most deliveries of one command; each takes a function a millisecond or more."""
-
-_NAME_LENGTH = 256
-"""The most characters of an attribute that names an event."""
-
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -69,42 +57,6 @@ class _Speed(click.ParamType[float]):
         if not 0 <= speed < float("inf"):
             self.fail(f"{value!r} is neither a number from 0 nor max", param, ctx)
         return speed
-
-
-_HTTP_OPTIONS = (
-    click.option(
-        "--to", "url", metavar="URL", help="Send to this function or broker, one event after the other."
-    ),
-    click.option(
-        "--speed",
-        type=_Speed(),
-        metavar="N",
-        help="With --to: 1 keeps the recorded times, 2 is twice as fast; default: max, without waiting.",
-    ),
-    click.option(
-        "--mode",
-        type=click.Choice([mode.value for mode in ContentMode]),
-        help="With --to: content mode of the requests; default: binary, like ApiServerSource.",
-    ),
-    click.option(
-        "--count", type=click.IntRange(min=1), metavar="N", help="With --to: send at most N events."
-    ),
-    click.option(
-        "--for",
-        "seconds",
-        type=Duration(),
-        metavar="TIME",
-        help="With --to: stop sending after this time, such as 30s or 2m.",
-    ),
-    beyond_option("With --to: allow another machine, whose functions write into its cluster."),
-)
-
-
-def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of `muster replay --to` to a command."""
-    for option in reversed(_HTTP_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command("replay")
@@ -140,7 +92,28 @@ def _http_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
 @overlay_option("Manifest or kustomize folder with triggers, yours among them; default: Muster's own.")
 @output_option("text", "json", "yaml")
-@_http_options
+@click.option(
+    "--to", "url", metavar="URL", help="Send to this function or broker, one event after the other."
+)
+@click.option(
+    "--speed",
+    type=_Speed(),
+    metavar="N",
+    help="With --to: 1 keeps the recorded times, 2 is twice as fast; default: max, without waiting.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in ContentMode]),
+    help="With --to: content mode of the requests; default: binary, like ApiServerSource.",
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --to: send at most N events.")
+@click.option(
+    "--for",
+    "seconds",
+    type=Duration(),
+    metavar="TIME",
+    help="With --to: stop sending after this time, such as 30s or 2m.",
+)
 def command(  # noqa: PLR0913 - one argument for each option
     event_files: tuple[Path, ...],
     object_files: tuple[Path, ...],
@@ -155,7 +128,11 @@ def command(  # noqa: PLR0913 - one argument for each option
     twice: bool,
     reverse: bool,
     sweep: bool,
-    **http_options: Any,
+    url: str | None,
+    speed: float | None,
+    mode: str | None,
+    count: int | None,
+    seconds: float | None,
 ) -> None:
     """Deliver the events in FILE... to the functions and print the resulting groups.
 
@@ -171,81 +148,55 @@ def command(  # noqa: PLR0913 - one argument for each option
     """
     arrangement = Arrangement(without, reverse, duplicates, twice, shuffle)
     with errors_as_bad_input():
-        requests = _requests(event_files)
-        with step_shown("reading") as show:
-            for number, request in enumerate(requests, start=1):
-                show(f"event {number} of {len(requests)}")
-                _warn(request.location, event_of(request))
-        deliveries = len(requests) * (1 + duplicates) * (1 + twice)
-        if deliveries > MOST_DELIVERIES:
-            raise BadInput(f"{deliveries} deliveries, of {MOST_DELIVERIES} at most: take fewer --duplicates")
+        requests = [request for path in event_files for request in read_events(path)]
+        for request in requests:
+            _warn(request.location, event_of(request))
         stream = arrangement.apply(requests)
-        if _is_over_http(http_options):
+        if url is not None:
             _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
-            _send(stream, **http_options)
+            _send(
+                stream[:count], len(stream), url, ContentMode(mode or "binary"), Pace(speed or 0.0, seconds)
+            )
             return
-        snapshots = _snapshots(object_files, moments, requests, drop_groups=drop_groups)
+        if any((speed, mode, count, seconds)):
+            raise BadInput("--speed, --mode, --count and --for need --to")
+        snapshots = _snapshots(object_files, moments, requests)
+        if drop_groups:
+            snapshots = [without_groups(snapshot) for snapshot in snapshots]
         now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
-        with step_shown("replaying") as show:
-            result = _replay(ReplayInput(tuple(stream), sweep), snapshots, now, overlay, show)
+        try:
+            result = replay(ReplayInput(tuple(stream), sweep), snapshots, now, overlay=overlay)
+        except NeverQuietError as error:
+            raise CommandError(str(error)) from None
     summary = summarize(result.objects)
     if output == "text":
         _print(result, summary, len(stream) * len(snapshots))
     else:
-        echo_sections({**summary, "functions": _counts(result)}, output)
+        echo_data({**summary, "functions": _counts(result)}, output)
     _report_dead_letters(result)
 
 
 def _warn(location: str, event: CloudEvent) -> None:
     """Print a warning if an event of ApiServerSource lacks the attributes that triggers filter by."""
     if event["type"].startswith("dev.knative.apiserver.") and not (event["kind"] and event["apiversion"]):
-        echo_line(
+        click.echo(
             f"muster: {location}: no trigger matches without the extensions apiversion and kind",
             err=True,
         )
 
 
-def _replay(
-    events: ReplayInput,
-    snapshots: Sequence[RecordedObjects],
-    now: datetime,
-    overlay: Path,
-    show: Callable[[str], None],
-) -> ReplayResult:
-    try:
-        return replay(events, snapshots, now, progress=show, overlay=overlay)
-    except NeverQuietError as error:
-        raise CommandError(str(error)) from None
-
-
-def _requests(paths: Sequence[Path]) -> list[RecordedRequest]:
-    """Return the events of all files."""
-    requests: list[RecordedRequest] = []
-    with step_shown("reading events:") as show:
-        for number, path in enumerate(paths, start=1):
-            show(f"file {number}")
-            requests += read_events(path)
-    return requests
-
-
 def _snapshots(
-    paths: Sequence[Path],
-    checkpoints: Sequence[str],
-    requests: Sequence[RecordedRequest],
-    *,
-    drop_groups: bool,
+    paths: Sequence[Path], checkpoints: Sequence[str], requests: Sequence[RecordedRequest]
 ) -> list[RecordedObjects]:
     """Return the moments to replay at; say which of the owners that the events name are in none of them."""
-    with step_shown("reading objects:") as show:
-        snapshots = read_snapshots(paths)
-        show("those of the events")
-        owners = objects_of_events(requests)
-        chosen = [
-            choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
-        ]
+    snapshots = read_snapshots(paths)
+    owners = objects_of_events(requests)
+    chosen = [
+        choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
+    ]
     for line in missing_objects(owners, chosen[-1], snapshots) if paths else ():
-        echo_line(f"muster: {line}", err=True)
-    return [without_groups(snapshot) for snapshot in chosen] if drop_groups else chosen
+        click.echo(f"muster: {line}", err=True)
+    return chosen
 
 
 def _refuse_with_to(**options: object) -> None:
@@ -269,12 +220,14 @@ def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
 
 def _print(result: ReplayResult, summary: Summary, events: int) -> None:
     acted = [activity for activity in result.activities if activity.acted]
-    echo(f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:")
+    click.echo(
+        f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:"
+    )
     for activity in acted:
-        echo_line(f"  {_activity_line(activity)}")
-    echo("")
+        click.echo(f"  {_activity_line(activity)}")
+    click.echo()
     for line in as_lines(summary):
-        echo_line(line)
+        click.echo(line)
 
 
 def _activity_line(activity: Activity) -> str:
@@ -286,8 +239,8 @@ def _activity_line(activity: Activity) -> str:
 def _report_dead_letters(result: ReplayResult) -> None:
     """Print each event that could not be delivered; exit with 1 if there was any."""
     for event in result.dead_letters:
-        named, kind, about = (cut_to(event[name], _NAME_LENGTH) for name in ("id", "type", "subject"))
-        echo_line(
+        named, kind, about = event["id"], event["type"], event["subject"]
+        click.echo(
             f"muster: event {named} ({kind} {about}) could not be delivered: "
             f"HTTP {event['knativeerrorcode']}",
             err=True,
@@ -296,65 +249,29 @@ def _report_dead_letters(result: ReplayResult) -> None:
         raise SystemExit(1)
 
 
-def _is_over_http(options: Mapping[str, Any]) -> bool:
-    """Whether --to was given.
-
-    Raises:
-        BadInput: it was not, but an option that needs it.
-    """
-    if options["url"] is None and any(options.values()):
-        raise BadInput("--speed, --mode, --count, --for and --beyond-this-machine need --to")
-    return options["url"] is not None
-
-
-def _send(
-    stream: Sequence[RecordedRequest],
-    *,
-    url: str,
-    speed: float | None,
-    mode: str | None,
-    count: int | None,
-    seconds: float | None,
-    beyond: bool,
-) -> None:
+def _send(stream: Sequence[RecordedRequest], total: int, url: str, mode: ContentMode, pace: Pace) -> None:
     """Send events to a URL, and print the answer to each and the number of each kind of answer.
 
     Raises:
-        BadInput: the URL is invalid, or of another machine without --beyond-this-machine.
+        BadInput: the URL is invalid.
         SystemExit: with 1, an event was refused.
     """
-    host = _host_of(url)
-    if host is None:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise BadInput(f"--to: {url!r} is not a URL of a function or broker")
-    keep_to_this_machine("--to", host, "functions write when they get an event", beyond=beyond)
-    content_mode = ContentMode(mode or ContentMode.BINARY)
-    with step_shown("checking events:") as show:
-        for number, request in enumerate(stream[:count], start=1):
-            show(f"event {number}")
-            outgoing(request, content_mode)
-    answers: list[tuple[int, str, bool]] = []
+    for request in stream:
+        outgoing(request, mode)
+    answers: list[SentEvent] = []
     began = monotonic()
-    with stop_signals() as stop:
-        target = HttpTarget(url)
-        with step_shown("sending") as show:
-            show("event 1")
-            for event in resend(stream[:count], content_mode, target, Pace(speed or 0.0, seconds), stop):
-                show("")
-                answers.append((event.status, event.reply, event.delivered))
-                echo_line(f"{len(answers):>4} {_answer_line(event)}")
-                show(f"event {len(answers) + 1}")
-    _print_answers(answers, len(stream), monotonic() - began)
-    if not all(delivered for _, _, delivered in answers):
+    interrupt_by_signals()
+    target = HttpTarget(url)
+    with suppress(KeyboardInterrupt):
+        for sent in resend(stream, mode, target, pace, Event()):
+            answers.append(sent)
+            click.echo(f"{len(answers):>4} {_answer_line(sent)}")
+    _print_answers(answers, total, monotonic() - began)
+    if not all(sent.delivered for sent in answers):
         raise SystemExit(1)
-
-
-def _host_of(url: str) -> str | None:
-    """Return the host of an HTTP URL; None if it is none."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return None
-    return parts.hostname if parts.scheme in {"http", "https"} else None
 
 
 def _answer_line(sent: SentEvent) -> str:
@@ -364,12 +281,12 @@ def _answer_line(sent: SentEvent) -> str:
     return f"{describe(sent.event)}: {' '.join(filter(None, parts))}"
 
 
-def _print_answers(answers: Sequence[tuple[int, str, bool]], total: int, seconds: float) -> None:
+def _print_answers(answers: Sequence[SentEvent], total: int, seconds: float) -> None:
     """Print how many events were sent, and how often each status and type of a reply came."""
-    delivered = sum(delivered for _, _, delivered in answers)
+    delivered = sum(sent.delivered for sent in answers)
     counts = f"{delivered} accepted, {len(answers) - delivered} refused"
-    echo(f"{len(answers)} of {total} events sent in {seconds:.1f} s: {counts}")
-    for status, times in sorted(Counter(status for status, _, _ in answers).items()):
-        echo_line(f"  {status or 'no answer'}: {times}")
-    for reply, times in sorted(Counter(reply for _, reply, _ in answers if reply).items()):
-        echo_line(f"  {reply}: {times}")
+    click.echo(f"{len(answers)} of {total} events sent in {seconds:.1f} s: {counts}")
+    for status, times in sorted(Counter(sent.status for sent in answers).items()):
+        click.echo(f"  {status or 'no answer'}: {times}")
+    for reply, times in sorted(Counter(sent.reply for sent in answers if sent.reply).items()):
+        click.echo(f"  {reply}: {times}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
 from muster.cli.kubeconfig_file import write_kubeconfig
 from muster.cli.output import CommandError
@@ -95,11 +94,7 @@ def command(
         raise BadInput("--story: cannot be used with --kubeconfig")
     if kubeconfig is None:
         check_suits_stories(overlay)
-    # A shell starts background jobs with SIGINT ignored.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it
-        signal.signal(signal.SIGHUP, signal.default_int_handler)
+    interrupt_by_signals()
     logging.getLogger("eventing").addHandler(logging.NullHandler())
     pause = SLOW_SECONDS if slow else 0.0
     options = StackOptions(None, processes, port, overlay, pause_seconds=pause)
@@ -130,19 +125,7 @@ class _Show:
         self._activities: list[Activity] = []
 
     def run(self, stories: Sequence[LocalStory], *, keep: bool) -> bool:
-        """Run the stories; return whether all passed.
-
-        Raises:
-            BrokenPipeError: the reader of the output has gone.
-        """
-        try:
-            return self._run(stories, keep=keep)
-        except KeyboardInterrupt:
-            if self._console.reader_gone:
-                raise BrokenPipeError from None
-            raise
-
-    def _run(self, stories: Sequence[LocalStory], *, keep: bool) -> bool:
+        """Run the stories; return whether all passed."""
         with (
             self._follower,
             Stack(self._options, self._listen) as stack,
@@ -234,7 +217,5 @@ def _errors() -> Iterator[None]:
         raise BadInput(str(error)) from None
     except FunctionDownError as error:
         raise CommandError(str(error)) from None
-    except BrokenPipeError:
-        raise
     except OSError as error:
         raise CommandError(error.strerror or str(error)) from None

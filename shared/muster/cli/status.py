@@ -11,9 +11,8 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.cluster import Connection, KubeconfigOptions, brief, cluster_options, connected
-from muster.cli.output import echo, echo_items, echo_line, echo_lines, output_option, step_shown
-from muster.cli.tables import fitted, terminal_columns
+from muster.cli.cluster import KubeconfigOptions, brief, cluster_options, connected
+from muster.cli.output import echo_items, echo_table, output_option
 from muster.cluster.errors import ClusterError
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import read_time
@@ -23,11 +22,7 @@ HEADS = {State.WAITING: "WAITS", State.NO_GANG: "RUNS WITHOUT GANG"}
 """The heading of the objects of a state; each state has a table of its own."""
 
 WATCH_SECONDS = 2.0
-"""The shortest time between two looks of --watch."""
-_SHARE_OF_TIME = 5
-"""A look of --watch may take one part in so many of the time: in a large cluster it looks less often."""
-_LONGEST_PAUSE_SECONDS = 30.0
-"""The longest time between two looks of --watch, in which nothing is shown."""
+"""The time between two looks of --watch."""
 
 
 @click.command("status")
@@ -52,77 +47,56 @@ def command(
         place = "" if everywhere else namespace or cluster.namespace
         if place:
             cluster.require_namespace(place)
-        look = _looker(cluster, place)
-        if watch:
-            _watch(look, lambda status: _show(status, place, output))
-            return
+
+        def look() -> ClusterStatus:
+            return read_status(Versioned(cluster.client), place)
+
         status = look()
         _show(status, place, output)
+        if watch:
+            _watch(status, look, lambda changed: _show(changed, place, output))
     if status.not_read:
         raise SystemExit(1)
 
 
-def _looker(cluster: Connection, namespace: str) -> Callable[[], ClusterStatus]:
-    def look() -> ClusterStatus:
-        with step_shown("reading") as reading:
-            return read_status(Versioned(cluster.client), namespace, reading=reading)
-
-    return look
-
-
-def _watch(look: Callable[[], ClusterStatus], show: Callable[[ClusterStatus], None]) -> None:
-    """Show each status that differs from the one before; wait where the API server does not answer.
-
-    Raises:
-        ClusterError: the first look failed.
-    """
-    shown: ClusterStatus | None = None
+def _watch(
+    shown: ClusterStatus, look: Callable[[], ClusterStatus], show: Callable[[ClusterStatus], None]
+) -> None:
+    """Show each status that differs from the one before; wait where the API server does not answer."""
     while True:
-        began = time.monotonic()
-        took = 0.0
+        time.sleep(WATCH_SECONDS)
         try:
             status = look()
-            took = time.monotonic() - began
         except ClusterError as error:
-            if shown is None:
-                raise
-            echo_line(f"muster: {type(error).__name__}: {brief(error)}", err=True)
-        else:
-            if status != shown or sys.stdout.isatty():
-                if sys.stdout.isatty():
-                    click.clear()
-                show(status)
-            shown = status
-        time.sleep(min(max(WATCH_SECONDS, (_SHARE_OF_TIME - 1) * took), _LONGEST_PAUSE_SECONDS))
+            click.echo(f"muster: {type(error).__name__}: {brief(error)}", err=True)
+            continue
+        if status != shown or sys.stdout.isatty():
+            click.clear()
+            show(status)
+        shown = status
 
 
 def _show(status: ClusterStatus, namespace: str, output: str) -> None:
     if output == "text":
-        tables = filter(None, ([item for item in status.items if item.state is state] for state in State))
-        for number, items in enumerate(tables):
+        tables = [[item for item in status.items if item.state is state] for state in State]
+        for number, items in enumerate(filter(None, tables)):
             if number:
-                echo("")
+                click.echo()
             _print_table(items)
         if not (status.items or status.not_read):
             place = f"in namespace {namespace}; -A looks at all" if namespace else "in any namespace"
-            echo(f"nothing is waiting {place}")
+            click.echo(f"nothing is waiting {place}")
     else:
-        echo_items([{**asdict(item), "state": str(item.state)} for item in status.items], output)
-    if status.left_out:
-        echo_line(f"muster: left out, the latest of namespaces with many: {status.left_out}", err=True)
+        echo_items(map(asdict, status.items), output)
     for kind, message in status.not_read.items():
-        echo_line(f"muster: {kind} could not be read: {message}", err=True)
+        click.echo(f"muster: {kind} could not be read: {message}", err=True)
 
 
 def _print_table(items: Sequence[Item]) -> None:
     """Print the items of a state."""
     now = datetime.now(UTC)  # noqa: TID251 - a command uses the real time
-    rows = [
-        (item.namespace, item.what, _age(item.since, now), item.reason, " ".join(item.message.split()))
-        for item in items
-    ]
-    headers = ("NAMESPACE", HEADS[items[0].state], "FOR", "REASON", "MESSAGE")
-    echo_lines(fitted(headers, rows, terminal_columns()), len(rows))
+    rows = [(item.namespace, item.what, _age(item.since, now), item.reason, item.message) for item in items]
+    echo_table(("NAMESPACE", HEADS[items[0].state], "FOR", "REASON", "MESSAGE"), rows)
 
 
 def _age(since: str, now: datetime) -> str:

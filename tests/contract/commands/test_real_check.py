@@ -1,9 +1,8 @@
-"""`muster check` against the real API server: roles and policies as eventing/ installs them."""
+"""`muster check` against the real API server: its gates and the admission policies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 import pytest
 
@@ -16,20 +15,15 @@ from tests.cluster import cluster, manifests
 from tests.cluster.cluster import RealCluster
 from tests.cluster.control_plane import DEFAULT_GATES, Release
 
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
-"""When no namespace of these tests is new."""
-
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
-HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}
-RBAC = load(EVENTING / "rbac")
-POLICIES = [*load(EVENTING / "admission"), *load(EVENTING / "security" / "accounts")]
+POLICIES = load(EVENTING / "admission")
 
 
 @pytest.fixture(scope="module")
 def client(real_server: RealCluster) -> Iterator[Client]:
-    """A server with roles and policies of eventing/."""
-    manifests.apply(real_server.api, [HOME, *RBAC, *POLICIES])
+    """A server with the admission policies of eventing/."""
+    manifests.apply(real_server.api, POLICIES)
     yield client_of(str(real_server.kubeconfig))
     for policy in POLICIES:
         real_server.api.must("DELETE", manifests.path(policy))
@@ -59,22 +53,7 @@ def test_the_job_controller_of_1_36_has_to_leave_jobs_alone() -> None:
     assert "switch it off on kube-apiserver and kube-controller-manager" in finding_of_gate.message
 
 
-def test_roles_and_policies_are_as_installed(client: Client) -> None:
-    """Every account may do all that its role says; what the API server adds to a policy is no change."""
-    levels = _levels(check_installation(client, [*RBAC, *POLICIES], NOW))
-    levels.pop("label muster.dev/gang-jobs")  # other tests of this server may have labelled one
-    assert len([about for about in levels if about.startswith("permissions of")]) >= 7
-    assert "policies of the service accounts" in levels
-    assert set(levels.values()) == {Level.OK}
-
-
-def test_a_missing_permission_is_reported(client: Client, real_server: RealCluster) -> None:
-    """A role without one of its rules, as after a half-finished upgrade."""
-    role = next(
-        obj for obj in RBAC if obj["kind"] == "ClusterRole" and "patch-pods" in obj["metadata"]["name"]
-    )
-    real_server.api.must("PUT", manifests.path(role), {**role, "rules": role["rules"][:-1]})
-    by_subject = {finding.about: finding for finding in check_installation(client, RBAC, NOW)}
-    assert by_subject["permissions of patch-pods"].level == Level.FAIL
-    assert "patch pods" in by_subject["permissions of patch-pods"].message
-    manifests.apply(real_server.api, [role])
+def test_the_admission_policies_are_installed(client: Client) -> None:
+    """The real API server has them, and their bindings, by the names that are looked for."""
+    levels = _levels(check_installation(client))
+    assert levels["MutatingAdmissionPolicy"] == levels["MutatingAdmissionPolicyBinding"] == Level.OK

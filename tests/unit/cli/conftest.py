@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +57,3 @@ def without_folder(text: str, folder: Path) -> str:
 def assert_names(text: str, *names: str) -> None:
     """Assert that a text has all these names, paths and numbers, whatever its words are."""
     assert [name for name in names if name not in text] == [], text
-
-
-def noting(steps: list[str]) -> Callable[[str], AbstractContextManager[Callable[[str], None]]]:
-    """Return a replacement of `step_shown` that appends each step to a list: `reading pods`."""
-    return lambda text: nullcontext(lambda step: steps.append(f"{text} {step}"))

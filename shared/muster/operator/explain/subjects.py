@@ -93,7 +93,7 @@ def explain_owners(
 
 
 def facts_of_files(
-    assumed: AssumedObjects, below: Cluster | None, explaining: Callable[[str], object]
+    assumed: AssumedObjects, below: Cluster | None, explaining: Callable[[str], object] = lambda _owner: None
 ) -> Iterator[Facts]:
     """Yield the facts of the objects in files that are explained by themselves; `explaining` as for owners.
 

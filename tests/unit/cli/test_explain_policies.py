@@ -9,7 +9,7 @@ import yaml
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.trainer.controller import typed_runtime
 from tests.support.builders import Object, a_trainjob, owned_by, with_spec
-from tests.unit.cli.explain.test_explain import POLICY, a_plain_job, line_of, run, written
+from tests.unit.cli.test_explain import POLICY, a_plain_job, line_of, run, written
 
 
 def test_a_policy_in_the_spec_of_a_runtime_of_a_file_is_explained(tmp_path: Path) -> None:

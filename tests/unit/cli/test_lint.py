@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
 from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
-from muster.operator.lint import lint
 from muster.policy.resolve import ResolvedOwner
 from tests.support import builders as b
 from tests.support.runtimes import a_runtime
@@ -216,16 +214,6 @@ def test_only_the_last_config_map_of_the_administrator_counts(muster: Muster, tm
     assert_names(fault["message"], "Hold")
 
 
-def test_each_file_each_object_and_each_job_is_a_step(tmp_path: Path) -> None:
-    """So that a person sees that long files are read and checked."""
-    files, steps = [tmp_path / "a.yaml", tmp_path / "b.yaml"], list[str]()
-    for file, body in zip(files, [a_config_map(policy="workload: {}"), b.a_job()], strict=True):
-        file.write_text(yaml.safe_dump(body))
-    lint(dict.fromkeys(files, False), progress=steps.append)
-    completed = ["object 1 of 2", "object 2 of 2", "job 1 of 1"]
-    assert steps == ["file 1", "file 2", "object 1", "object 2", *completed, "job 1"]
-
-
 def test_of_many_quotas_the_smallest_is_named() -> None:
     """A warning of each quota for each of 2,000 Jobs was 628 MB of output."""
     quotas = [b.an_object("v1", "ResourceQuota", name, "", b.with_spec(hard=hard)) for name, hard in QUOTAS]
@@ -234,42 +222,3 @@ def test_of_many_quotas_the_smallest_is_named() -> None:
     assert isinstance(resolved, ResolvedOwner)
     (warning,) = quota_warnings(cluster, resolved)
     assert_names(warning, "4 pods", "ResourceQuota two", "allows 2")
-
-
-def test_no_name_is_not_the_current_folder(muster: Muster) -> None:
-    """`muster lint "$FILES"` without any."""
-    result = muster("lint", "")
-    assert (result.exit_code, result.stdout) == (2, "")
-
-
-def test_a_folder_that_is_gone_is_reported(
-    muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`muster lint .` in a folder that somebody deleted."""
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    result = muster("lint", ".")
-    assert (result.exit_code, result.stdout) == (2, "")
-    (line,) = result.stderr.splitlines()
-    assert "bug" not in line
-
-
-def test_a_long_key_is_not_repeated_by_each_fault_below_it(muster: Muster, tmp_path: Path) -> None:
-    """A file of 940 KB made 2 GB of output."""
-    templates = [{"metadata": {"labels": {"muster.dev/none": "x"}}}] * 100
-    job = b.a_job(b.with_spec(**{"k" * 10_000: templates}))
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    assert len(muster("lint", str(tmp_path)).stdout) < 100_000
-
-
-def test_faults_have_a_limit(muster: Muster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others are counted; what was found first is shown."""
-    monkeypatch.setattr(sys.modules["muster.operator.lint.lint"], "MOST_FAULTS", 5)
-    job = b.a_job(b.with_spec(other=[{"metadata": {"labels": {"muster.dev/none": "x"}}}] * 20))
-    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
-    result = muster("lint", str(tmp_path))
-    assert len(result.stdout.splitlines()) == 6
-    assert "20 warnings" in result.stdout
-    assert result.stderr.startswith("15 ")

@@ -1,24 +1,23 @@
-"""Check the versions, feature gates and kinds of a cluster; objects are created as a dry run only."""
+"""Check whether Muster can run on a cluster, and whether its admission policies are installed."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from muster.cluster.errors import MESSAGE_LIMIT, ClusterError
-from muster.cluster.http.answers import mapping_of
+from muster.cluster.errors import ApiGone, ClusterError
 from muster.cluster.http.client import Client
-from muster.cluster.interface import Object, RawCluster
-from muster.cluster.read import collect
+from muster.cluster.interface import POLICY_NAMESPACE
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import (
+    CONFIGMAPS,
     JOBS,
     JOBSETS,
     MUTATING_ADMISSION_POLICIES,
+    MUTATING_ADMISSION_POLICY_BINDINGS,
     NAMESPACES,
     POD_GROUPS,
     PODS,
@@ -26,9 +25,16 @@ from muster.objects.resources import (
     WORKLOADS,
     Resource,
 )
-from muster.objects.text import cut_to
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
 from muster.policy.group_labels import NAMESPACE_SWITCH
+from muster.policy.sources.source import (
+    CONFIG_MAP,
+    InvalidPolicy,
+    PolicySourceKind,
+    locked_fields,
+    resolve_policy,
+    source_of_config_map,
+)
 
 _KNATIVE = (
     ("eventing.knative.dev", "v1/triggers", "Knative Eventing"),
@@ -36,6 +42,7 @@ _KNATIVE = (
     ("serving.knative.dev", "v1/services", "Knative Serving"),
 )
 _JOB_KINDS = ((JOBSETS, "JobSet", "jobsets"), (TRAINJOBS, "the Trainer", "trainjobs"))
+_POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
 _OK, _CREATED = 200, 201
 
 # Passes the restricted Pod Security Standard and the admission of ResourceQuotas.
@@ -55,6 +62,13 @@ _POD_SPEC: dict[str, Any] = {
             },
         }
     ],
+}
+_JOB_SPEC = {
+    "completionMode": "Indexed",
+    "completions": 2,
+    "parallelism": 2,
+    "scheduling": {"schedulingPolicy": {"gang": {}}},
+    "template": {"spec": _POD_SPEC},
 }
 
 
@@ -90,15 +104,6 @@ def first_names(names: list[str], limit: int = 10) -> str:
     return ", ".join(names[:limit]) + rest
 
 
-def opted_in(cluster: RawCluster) -> list[str]:
-    """Return the names of the namespaces in which Jobs get group labels."""
-    return sorted(collect(cluster, NAMESPACES, _names, labels=f"{NAMESPACE_SWITCH}=enabled"))
-
-
-def _names(bodies: Iterable[Object]) -> Iterator[str]:
-    return (body["metadata"]["name"] for body in bodies)
-
-
 def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
     """Yield findings about what a cluster must have before Muster is installed.
 
@@ -110,22 +115,82 @@ def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
         ClusterError: the API server does not answer, or refuses discovery.
     """
     yield from _scheduling_api(client, namespace)
-    yield _admission_policies(client)
+    if _serves(client, MUTATING_ADMISSION_POLICIES):
+        yield Finding(Level.OK, "admission policies", "MutatingAdmissionPolicy is served")
+    else:
+        message = "MutatingAdmissionPolicy is not served: Kubernetes 1.36 or later is needed"
+        yield Finding(Level.FAIL, "admission policies", message)
     if choose(client.served_versions(GROUP)).groups_plain_jobs:
         yield _workload_with_job_1_36(client)
     else:
         yield _workload_with_job(client, namespace)
     for resource, name, source in _JOB_KINDS:
-        yield _job_kind(client, resource, name, source)
+        if _serves(client, resource):
+            yield Finding(Level.OK, name, f"{resource.api_version} {resource.kind} is served")
+        else:
+            message = f"leave eventing/base/sources/{source}.yaml out, or its adapter restarts for ever"
+            yield Finding(Level.WARN, name, f"{resource.api_version} is not served: {message}")
     for group, kind, name in _KNATIVE:
         if kind in client.served_versions(group):
             yield Finding(Level.OK, name, f"{group}/{kind} is served")
         else:
-            yield Finding(
-                Level.FAIL,
-                name,
-                f"{group}/{kind} is not served: install {name}; to try without it: muster run --kubeconfig",
-            )
+            message = f"is not served: install {name}; to try without it: muster run --kubeconfig"
+            yield Finding(Level.FAIL, name, f"{group}/{kind} {message}")
+
+
+def check_installation(client: Client) -> Iterator[Finding]:
+    """Yield findings about admission policies, opted-in namespaces and the administrator's policy.
+
+    Raises:
+        ClusterError: the API server does not answer or refuses.
+    """
+    for resource in (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS):
+        missing = [name for name in _POLICIES if not _exists(client, resource, name)]
+        about = resource.kind
+        if missing:
+            message = f"{first_names(missing)} not installed: kubectl apply -k eventing/admission"
+            yield Finding(Level.FAIL, about, message)
+        else:
+            yield Finding(Level.OK, about, "those of Muster are installed")
+    enabled = opted_in(client)
+    about = f"label {NAMESPACE_SWITCH}"
+    if enabled:
+        yield Finding(Level.OK, about, f"is on {first_names(enabled)}")
+    else:
+        message = "is on no namespace: only Jobs whose pod template has a group label are gangs"
+        yield Finding(
+            Level.WARN, about, f"{message}; kubectl label namespace NAME {NAMESPACE_SWITCH}=enabled"
+        )
+    yield from _administrators_policy(client)
+
+
+def opted_in(client: Client) -> list[str]:
+    """Return the names of the namespaces in which Jobs get group labels."""
+    found = Versioned(client).list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
+    return sorted(body["metadata"]["name"] for body in found)
+
+
+def _administrators_policy(client: Client) -> Iterator[Finding]:
+    """Yield what is wrong with the policy and the locked fields for the whole cluster."""
+    body = client.get(CONFIGMAPS, CONFIG_MAP, POLICY_NAMESPACE) or {}
+    for source in (*source_of_config_map(body, PolicySourceKind.CLUSTER), *locked_fields(body)):
+        policy = resolve_policy((source,))
+        if isinstance(policy, InvalidPolicy):
+            message = policy.failure.message.removeprefix(f"{source.where}: ")
+            yield Finding(Level.FAIL, source.where, f"{policy.failure.reason}: {message}")
+        else:
+            yield Finding(Level.OK, source.where, "is valid")
+
+
+def _serves(client: Client, resource: Resource) -> bool:
+    return f"{resource.version}/{resource.plural}" in client.served_versions(resource.group)
+
+
+def _exists(client: Client, resource: Resource, name: str) -> bool:
+    try:
+        return client.get(resource, name) is not None
+    except ApiGone:
+        return False
 
 
 def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
@@ -148,13 +213,18 @@ def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
             f"runtime-config {GROUP}/v1alpha3=true, Kubernetes 1.37)",
         )
     yield _stored_groups(client)
-    yield _scheduling_group_field(client, namespace)
-
-
-def _nothing_of(bodies: Iterable[Object]) -> Iterator[Object]:
-    """Yield nothing, after all objects were read."""
-    deque(bodies, maxlen=0)
-    yield from ()
+    about = "pod.spec.schedulingGroup"
+    group = {"podGroupName": "muster-check"}
+    stored, error = _dry_run(client, PODS, namespace, {**_POD_SPEC, "schedulingGroup": group})
+    if error:
+        yield Finding(Level.WARN, about, error)
+    elif "schedulingGroup" in stored:
+        message = (
+            "is kept; whether kube-scheduler and kube-controller-manager have the same gates, no API shows"
+        )
+        yield Finding(Level.OK, about, message)
+    else:
+        yield Finding(Level.FAIL, about, f"is dropped by the API server: {HOW_TO_SWITCH_ON}")
 
 
 def _stored_groups(client: Client) -> Finding:
@@ -164,10 +234,9 @@ def _stored_groups(client: Client) -> Finding:
     kind, and so every informer, kube-scheduler's too.
     """
     about = "stored groups"
-    cluster = Versioned(client)
     try:
         for resource in (WORKLOADS, POD_GROUPS):
-            collect(cluster, resource, _nothing_of)
+            Versioned(client).list(resource)
     except ClusterError as error:
         if "is registered for version" not in error.message:
             return Finding(Level.WARN, about, f"cannot be listed: {error.message}")
@@ -180,43 +249,9 @@ def _stored_groups(client: Client) -> Finding:
     return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
 
 
-def _scheduling_group_field(client: Client, namespace: str) -> Finding:
-    about = "pod.spec.schedulingGroup"
-    spec = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "muster-check"}}
-    stored, error = _dry_run(client, PODS, namespace, spec)
-    if error:
-        return Finding(Level.WARN, about, error)
-    if "schedulingGroup" in stored:
-        return Finding(
-            Level.OK,
-            about,
-            "is kept by the API server; whether kube-scheduler and kube-controller-manager have the same "
-            "gates, no API shows",
-        )
-    return Finding(Level.FAIL, about, f"is dropped by the API server: {HOW_TO_SWITCH_ON}")
-
-
-def _admission_policies(client: Client) -> Finding:
-    resource = MUTATING_ADMISSION_POLICIES
-    if f"{resource.version}/{resource.plural}" in client.served_versions(resource.group):
-        return Finding(Level.OK, "admission policies", f"{resource.api_version} is served")
-    return Finding(
-        Level.FAIL,
-        "admission policies",
-        f"{resource.api_version} {resource.kind} is not served: Kubernetes 1.36 or later is needed",
-    )
-
-
 def _workload_with_job(client: Client, namespace: str) -> Finding:
     about = "gate WorkloadWithJob"
-    spec = {
-        "completionMode": "Indexed",
-        "completions": 2,
-        "parallelism": 2,
-        "scheduling": {"schedulingPolicy": {"gang": {}}},
-        "template": {"spec": _POD_SPEC},
-    }
-    stored, error = _dry_run(client, JOBS, namespace, spec)
+    stored, error = _dry_run(client, JOBS, namespace, _JOB_SPEC)
     if error:
         return Finding(Level.WARN, about, error)
     if "scheduling" in stored:
@@ -230,11 +265,7 @@ def _workload_with_job(client: Client, namespace: str) -> Finding:
 
 
 def _workload_with_job_1_36(client: Client) -> Finding:
-    """Check the gate WorkloadWithJob of 1.36 by the API server's metrics, since 1.36 has no field for it.
-
-    The Job controller of 1.36 has the permission to create groups only if the API server has the gate
-    (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/controller_policy.go, v1.36.3).
-    """
+    """Check the gate WorkloadWithJob of 1.36 by the API server's metrics, since 1.36 has no field for it."""
     about = "gate WorkloadWithJob"
     status, metrics = client.raw("GET", "/metrics")
     if status != _OK:
@@ -253,23 +284,8 @@ def _workload_with_job_1_36(client: Client) -> Finding:
     return Finding(Level.OK, about, "is off, as it must be on 1.36: Muster groups Jobs")
 
 
-def _job_kind(client: Client, resource: Resource, name: str, source: str) -> Finding:
-    if f"{resource.version}/{resource.plural}" in client.served_versions(resource.group):
-        return Finding(Level.OK, name, f"{resource.api_version} {resource.kind} is served")
-    return Finding(
-        Level.WARN,
-        name,
-        f"{resource.api_version} {resource.kind} is not served: leave eventing/base/sources/{source}.yaml "
-        "out, or its adapter restarts again and again",
-    )
-
-
 def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> tuple[dict[str, Any], str]:
-    """Return the spec as the API server would store it, and why it refused; exactly one is empty.
-
-    Raises:
-        Unavailable: the answer is another object, or none; a proxy may answer anything.
-    """
+    """Return the spec as the API server would store it, and why it refused; exactly one is empty."""
     body = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -278,7 +294,7 @@ def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> t
     }
     path = resource.path("", namespace)
     status, answer = client.raw("POST", path, query={"dryRun": "All"}, body=body)
-    if status == _CREATED:
-        return mapping_of(f"POST {path}", answer, "spec"), ""
-    message = cut_to(str(answer.get("message", "") if isinstance(answer, dict) else answer), MESSAGE_LIMIT)
+    if status == _CREATED and isinstance(answer, dict):
+        return dict(answer.get("spec") or {}), ""
+    message = answer.get("message", "") if isinstance(answer, dict) else answer
     return {}, f"could not be checked by a dry run in namespace {namespace}: {status} {message}"

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from muster.cli import replay
 from muster.local.serving import WsgiServer
-from tests.unit.cli.conftest import Filed, Muster, assert_names, noting
-from tests.unit.cli.sample import a_job, a_namespace, an_event
-from tests.unit.cluster.scripted import ScriptedResponse, serving
+from tests.unit.cli.conftest import Filed, Muster, assert_names
+from tests.unit.cli.sample import an_event
 
 STREAM = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for number in (1, 2, 3, 4)]
 
@@ -67,34 +65,6 @@ def test_each_answer_is_a_line_and_refusals_are_the_exit_status(
     assert counts == ["  200: 1", "  409: 1", "  dev.muster.f.created: 1"]
 
 
-def test_the_event_that_is_sent_is_shown(
-    muster: Muster, filed: Filed, function: _RefusingFunction, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An endpoint may answer a byte in three seconds, for an hour."""
-    steps: list[str] = []
-    monkeypatch.setattr(replay, "step_shown", noting(steps))
-    muster("replay", filed("e.json", STREAM[:2]), "--to", function.url)
-    assert [step for step in steps if step.startswith("sending event")][:2] == [
-        "sending event 1",
-        "sending event 2",
-    ]
-
-
-def test_a_million_deliveries_are_refused(muster: Muster, filed: Filed) -> None:
-    """They would be arranged in memory first."""
-    result = muster("replay", filed("e.json", STREAM), "--to", "http://127.0.0.1:1", "--duplicates", "250000")
-    assert result.exit_code == 2
-    assert_names(result.stderr, "1000004", "--duplicates")
-
-
-def test_all_taken_is_exit_status_0(muster: Muster, filed: Filed, function: _RefusingFunction) -> None:
-    """In order, each once."""
-    result = muster("replay", filed("e.json", STREAM), "--to", function.url)
-    assert result.exit_code == 0, result.output
-    assert [event["id"] for event in function.came] == ["1", "2", "3", "4"]
-
-
-@pytest.mark.thorough
 def test_shuffled_and_doubled_is_the_same_each_time(
     muster: Muster, filed: Filed, function: _RefusingFunction
 ) -> None:
@@ -125,40 +95,6 @@ def test_it_keeps_within_the_count(muster: Muster, filed: Filed, function: _Refu
     assert_names(summary, "3", "8")
 
 
-@pytest.mark.thorough
-def test_it_keeps_within_the_time(muster: Muster, filed: Filed, function: _RefusingFunction) -> None:
-    """An event that is due after an hour is not waited for."""
-    late = an_event(id="5", time="2026-11-21T09:17:25Z")
-    stream = filed("e.json", [STREAM[0], late])
-    result = muster("replay", stream, "--to", function.url, "--speed", "1", "--for", "0.3")
-    assert result.exit_code == 0
-    assert len(function.came) == 1
-    summary = result.stdout.splitlines()[1]
-    assert_names(summary, "1", "2")
-
-
-@pytest.mark.parametrize("subject", ["a\r\nb: c", "\u202e"])
-def test_an_event_that_no_header_can_have_is_refused(
-    muster: Muster, filed: Filed, function: _RefusingFunction, subject: str
-) -> None:
-    """The other events are sent."""
-    events = [an_event(id="1", name="sweep-1") | {"subject": subject}, STREAM[1]]
-    result = muster("replay", filed("e.json", events), "--to", function.url)
-    assert (result.exit_code, [event["id"] for event in function.came]) == (1, ["2"])
-
-
-@pytest.mark.parametrize("status", [302, 303, 307, 308])
-def test_a_redirect_to_another_server_is_not_followed(
-    muster: Muster, filed: Filed, function: _RefusingFunction, status: int
-) -> None:
-    """It could be on any machine, and only this one was named."""
-    moved = ScriptedResponse(status, headers={"Location": function.url})
-    with serving(moved) as server:
-        result = muster("replay", filed("e.json", STREAM[:1]), "--to", server.url)
-    assert (result.exit_code, function.came) == (1, [])
-    assert_names(result.stdout, "0 accepted, 1 refused", str(status))
-
-
 def test_a_refused_connection_is_reported(muster: Muster, filed: Filed) -> None:
     """Refused for every event; the exit status shows it."""
     result = muster("replay", filed("e.json", STREAM[:1]), "--to", "http://127.0.0.1:1")
@@ -173,16 +109,6 @@ def test_a_refused_connection_is_reported(muster: Muster, filed: Filed) -> None:
     ("arguments", "names"),
     [
         pytest.param(
-            ["--to", "http://broker.example.com/"],
-            ["--to", "broker.example.com", "--beyond-this-machine"],
-            id="another machine",
-        ),
-        pytest.param(
-            ["--to", "http://127.0.0.1.example.com/"],
-            ["--to", "127.0.0.1.example.com", "--beyond-this-machine"],
-            id="another machine that looks like this one",
-        ),
-        pytest.param(
             ["--to", "127.0.0.1:8080"],
             ["--to", "127.0.0.1:8080", "URL"],
             id="no URL",
@@ -194,7 +120,7 @@ def test_a_refused_connection_is_reported(muster: Muster, filed: Filed) -> None:
         ),
         pytest.param(
             ["--speed", "1"],
-            ["--speed", "--mode", "--count", "--for", "--beyond-this-machine", "--to"],
+            ["--speed", "--mode", "--count", "--for", "--to"],
             id="an option of --to without it",
         ),
     ],
@@ -207,30 +133,3 @@ def test_bad_arguments_for_sending_are_refused(
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
     assert_names(line, *names)
-
-
-def test_another_machine_may_be_allowed(muster: Muster, filed: Filed) -> None:
-    """The name is then asked for: that it does not exist is reported."""
-    stream = filed("e.json", STREAM[:1])
-    result = muster("replay", stream, "--to", "http://muster.invalid/", "--beyond-this-machine", "--for", "5")
-    assert (result.exit_code, result.stderr) == (1, "")
-    assert "team/sweep-1" in result.stdout
-
-
-@pytest.mark.parametrize("speed", ["-1", "fast", "nan", "inf"])
-def test_a_speed_is_a_number_or_max(muster: Muster, filed: Filed, speed: str) -> None:
-    """Click's own words."""
-    result = muster("replay", filed("e.json", STREAM), "--to", "http://127.0.0.1:1", "--speed", speed)
-    assert result.exit_code == 2
-    line = result.stderr.splitlines()[-1]
-    assert_names(line, "--speed", speed, "max")
-
-
-def test_the_embedded_server_takes_streams_arranged_alike(muster: Muster, filed: Filed) -> None:
-    """`--shuffle` and `--duplicates` are for both."""
-    cluster = filed("c.json", {"kind": "List", "items": [a_namespace(), a_job()]})
-    result = muster(
-        "replay", filed("e.json", [an_event()]), "--objects", cluster, "--duplicates", "2", "--shuffle", "1"
-    )
-    assert result.exit_code == 0, result.output
-    assert_names(result.stdout.splitlines()[0], "3")

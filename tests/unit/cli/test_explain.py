@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import pytest
 import yaml
@@ -14,11 +11,7 @@ from click.testing import CliRunner, Result
 
 from muster.cli import main
 from muster.cluster.http.client import Client
-from muster.data import EVENTING
-from muster.objects.meta import ObjectRef
-from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES, by_kind
-from muster.operator.explain import Explanation, explain
-from muster.replay.files import BadFileError
+from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.support.builders import (
     Object,
@@ -149,14 +142,6 @@ def test_a_gang_above_the_quota_is_a_warning(
     assert_names(warning, "main", *numbers)
 
 
-def test_a_file_as_a_flowchart() -> None:
-    """Mermaid, for a README."""
-    result = run(EVENTING / "examples" / "prefill-and-decode.yaml", "-o", "mermaid")
-    assert result.stdout.startswith('flowchart TD\n  owner["JobSet example-inference/chat"]\n')
-    assert "  owner --> g_chat\n" in result.stdout
-    assert "  g_chat --> g_decode\n" in result.stdout
-
-
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Iterator[Path]:
     """An API server with a labelled Job, a policy for it and one for its namespace."""
@@ -242,13 +227,6 @@ def test_notes_say_what_the_groups_do_not_guarantee(
     assert_names("\n".join(notes), *named)
 
 
-def test_a_live_owner_as_a_flowchart(kubeconfig: Path) -> None:
-    """The same groups, in Mermaid."""
-    result = run("job/llama", "-n", "team-a", "-o", "mermaid", "--kubeconfig", kubeconfig)
-    assert result.stdout.startswith('flowchart TD\n  owner["Job team-a/llama"]\n')
-    assert "  owner --> g_main\n" in result.stdout
-
-
 @pytest.mark.parametrize(
     ("arguments", "name"),
     [
@@ -294,46 +272,3 @@ def test_a_file_that_cannot_be_explained_says_why(tmp_path: Path, body: Object, 
     result = run(written(tmp_path, body))
     assert result.exit_code == 2
     assert name in result.output
-
-
-@pytest.mark.thorough
-def test_the_work_for_a_file_grows_with_its_jobs(tmp_path: Path) -> None:
-    """A job costs the same among 10 and among 200: objects are found by kind, and copied for no job."""
-
-    def objects_looked_at(number: int) -> float:
-        jobs = [a_plain_job("workload: {}") for _ in range(number)]
-        for index, job in enumerate(jobs):
-            job["metadata"] |= {"name": f"llama-{index}"}
-        path = written(tmp_path, *jobs)
-        with patch("muster.cluster.observe.snapshot.by_kind", wraps=by_kind) as looked_at:
-            result = run(path)
-        assert result.exit_code == 0
-        return looked_at.call_count / number
-
-    assert objects_looked_at(200) <= objects_looked_at(10) + 1
-
-
-@pytest.mark.parametrize(
-    ("output", "first_line"),
-    [
-        ("text", "Job team-a/llama"),
-        ("json", '"object": "Job team-a/llama"'),
-        ("yaml", "object: Job team-a/llama"),
-    ],
-)
-def test_each_explanation_is_printed_as_soon_as_it_is_known(
-    tmp_path: Path, output: str, first_line: str
-) -> None:
-    """A user who waits for thousands sees the first at once."""
-    first, second = a_plain_job("workload: {}"), a_plain_job("workload: {}")
-    second["metadata"]["name"] = "mistral"
-
-    def explained(cluster: Any, owner: ObjectRef, now: datetime) -> Explanation:
-        if owner.name == "mistral":
-            raise BadFileError("mistral", "cannot be explained")
-        return explain(cluster, owner, now)
-
-    with patch("muster.operator.explain.subjects.explain", explained):
-        result = run(written(tmp_path, first, second), "-o", output)
-    assert result.exit_code == 2
-    assert_names(result.stdout, first_line)

@@ -313,9 +313,7 @@ def test_an_object_of_a_wrong_shape_is_reported_with_the_path(
     assert_names(line, kind, "muster-policy", path)
 
 
-def test_files_may_come_from_standard_input_and_be_several(
-    muster: Muster, filed: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_may_be_several(muster: Muster, filed: Any, tmp_path: Path) -> None:
     """As with kubectl."""
     job, namespace = (
         filed("job.yaml", b.a_job(label=None)),
@@ -324,5 +322,3 @@ def test_files_may_come_from_standard_input_and_be_several(
     assert "NotMarked" in muster("explain", job, namespace).stdout
     result = muster("explain", job, str(tmp_path / "none.yaml"))
     assert result.exit_code == 2
-    monkeypatch.setattr("muster.cli.explain._path", lambda target: Path(job if target == "-" else target))
-    assert "Job team-a/llama" in muster("explain", "-").stdout

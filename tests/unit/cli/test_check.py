@@ -1,0 +1,228 @@
+"""`muster check`: findings about the cluster, the installation, and before an uninstall."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
+from muster.cluster.http.client import Client
+from muster.cluster.observe.snapshot import Snapshot
+from muster.operator.check import Finding, Level, check_cluster, check_installation
+from muster.operator.uninstall import check_uninstall
+from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
+from tests.support import builders as b
+from tests.support.overlays import objects_of
+from tests.unit.cli.conftest import Muster, assert_names
+
+POLICIES = objects_of("admission")
+GROUP = "llama-main-33333333"
+GATE = "muster.dev/pod-group"
+
+Check = Callable[..., tuple[int, dict[str, str]]]
+
+
+def findings(iterator: Iterator[Finding]) -> dict[str, tuple[Level, str]]:
+    """Findings by what they are about."""
+    return {finding.about: (finding.level, finding.message) for finding in iterator}
+
+
+@pytest.fixture
+def check(muster: Muster, tmp_path: Path) -> Check:
+    """`muster check` of an API server: the exit status, and the level of each line by what it is about."""
+
+    def run(server: ApiServer, *options: str) -> tuple[int, dict[str, str]]:
+        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+        result = muster("check", *options, "--kubeconfig", str(tmp_path / "kubeconfig"))
+        columns = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
+        return result.exit_code, {rest.partition(": ")[0]: level for level, rest in columns}
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param(
+            {},
+            {
+                "scheduling API": "ok",
+                "CompositePodGroup": "ok",
+                "stored groups": "ok",
+                "pod.spec.schedulingGroup": "ok",
+                "admission policies": "ok",
+                "JobSet": "ok",
+                "the Trainer": "ok",
+                "Knative Serving": "FAIL",
+            },
+            id="1.37 with its gates is fit but for Knative",
+        ),
+        pytest.param(
+            {"gates": Gates(generic_workload=False)},
+            {"scheduling API": "FAIL", "admission policies": "ok"},
+            id="without the gate there is no scheduling API",
+        ),
+        pytest.param(
+            {"gates": Gates(composite_pod_group=False)},
+            {"scheduling API": "ok", "CompositePodGroup": "warn"},
+            id="without the alpha gate policies cannot nest groups",
+        ),
+        pytest.param(
+            {"release": "1.36"},
+            {"scheduling API": "ok", "minCount": "warn", "CompositePodGroup": "warn"},
+            id="1.36 does not let minCount change",
+        ),
+    ],
+)
+def test_versions_and_gates_of_the_cluster_are_reported(
+    check: Check, options: dict[str, Any], expected: dict[str, str]
+) -> None:
+    """Versions and gates, each by what the API server shows of it."""
+    with ApiServer(**options) as server:
+        server.load(resource_definitions())
+        status, levels = check(server, "--before")
+    assert status == 1
+    assert expected.items() <= levels.items()
+    assert "MutatingAdmissionPolicy" not in levels
+
+
+@pytest.mark.parametrize(("on", "state"), [(True, "on"), (False, "off")])
+def test_who_groups_plain_jobs(on: bool, state: str) -> None:
+    """The alpha gate WorkloadWithJob is seen by a Job's field that the API server keeps, in a dry run."""
+    with ApiServer(gates=Gates(workload_with_job=on)) as server:
+        client = Client.for_server(server.url)
+        found = findings(check_cluster(client, "default"))
+        status, jobs = client.raw("GET", "/apis/batch/v1/jobs")
+    assert re.findall(r"\b(?:on|off)\b", found["gate WorkloadWithJob"][1]) == [state]
+    assert (status, jobs["items"]) == (200, [])
+
+
+class Unlistable(Client):
+    """A cluster whose lists of stored objects fail."""
+
+    error: ClusterError
+
+    def page(self, *_: Any, **__: Any) -> Any:
+        """What the API server says instead."""
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "mentioned"),
+    [
+        pytest.param(
+            TooManyRequests('no kind "PodGroup" is registered for version "scheduling.k8s.io/v1alpha2"'),
+            Level.FAIL,
+            "docs/install.md",
+            id="what 1.36 stored has to go before the upgrade to 1.37",
+        ),
+        pytest.param(Forbidden("no role"), Level.WARN, "no role", id="listing is forbidden"),
+    ],
+)
+def test_groups_that_cannot_be_listed(error: ClusterError, level: Level, mentioned: str) -> None:
+    """The API server's message says whether it is the stored objects."""
+    with ApiServer() as server:
+        client = Unlistable.for_server(server.url)
+        client.error = error
+        found = findings(check_cluster(client, "nowhere"))
+    assert found["stored groups"][0] == level
+    assert mentioned in found["stored groups"][1]
+    refused = found["pod.spec.schedulingGroup"]  # a namespace that was just deleted leaves the question open
+    assert refused[0] == "warn"
+    assert_names(refused[1], "nowhere", "404")
+
+
+def test_the_installation() -> None:
+    """Policies with their bindings, a namespace that is opted in, and the administrator's policy."""
+    policy = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "muster-policy", "namespace": "muster-system"},
+        "data": {"policy": "workload: {onScale: Sometimes}", "locked": "{onFailure: Hold}"},
+    }
+    with ApiServer() as server:
+        client = Client.for_server(server.url)
+        nothing = findings(check_installation(client))
+        server.load([*POLICIES, policy, b.a_namespace()])
+        everything = findings(check_installation(client))
+    where = "ConfigMap muster-system/muster-policy, key"
+    assert {about: level for about, (level, _) in nothing.items()} == {
+        "MutatingAdmissionPolicy": "FAIL",
+        "MutatingAdmissionPolicyBinding": "FAIL",
+        "label muster.dev/gang-jobs": "warn",
+    }
+    assert {about: level for about, (level, _) in everything.items()} == {
+        "MutatingAdmissionPolicy": "ok",
+        "MutatingAdmissionPolicyBinding": "ok",
+        "label muster.dev/gang-jobs": "ok",
+        f"{where} policy": "FAIL",
+        f"{where} locked": "ok",
+    }
+    assert_names(everything["label muster.dev/gang-jobs"][1], "team-a")
+
+
+def test_findings_as_data(muster: Muster, server: str) -> None:
+    """With the same exit status as text."""
+    result = muster("check", "--before", "--kubeconfig", server, "-o", "json")
+    found = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert {"level": "ok", "about": "CompositePodGroup"}.items() <= found[1].items()
+
+
+def a_member(*modifiers: b.Modifier) -> Any:
+    """A pod that waits with Muster's gate."""
+    return b.a_pod(b.a_job(), 0, b.stamped(GROUP), b.gated(GATE), *modifiers)
+
+
+def without_label(pod: Any) -> None:
+    """Remove the group label."""
+    del pod["metadata"]["labels"]["muster.dev/group"]
+
+
+@pytest.mark.parametrize(
+    ("objects", "place", "stranded"),
+    [
+        pytest.param([b.a_namespace()], 0, "team-a", id="a namespace is opted in"),
+        pytest.param(POLICIES[:2], 1, "muster-", id="a policy is there"),
+        pytest.param([b.a_pod_group(), a_member()], 2, "team-a/llama-0", id="a pod has our gate"),
+        pytest.param([a_member(without_label)], 2, "team-a/llama-0", id="a pod has our gate, without label"),
+        pytest.param(
+            [a_member(b.with_spec(schedulingGates=[]))], 3, "team-a/llama-0", id="a pod waits for a group"
+        ),
+    ],
+)
+def test_not_safe_to_uninstall(objects: list[Any], place: int, stranded: str) -> None:
+    """What would be stranded is named in its place: label, policies, gated pods, pods without a group."""
+    found = list(check_uninstall(Snapshot(objects)))
+    assert [number for number, finding in enumerate(found) if finding.level is Level.FAIL] == [place]
+    assert stranded in found[place].message
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param([b.a_namespace(enabled=False)], id="no namespace opted in"),
+        pytest.param([b.a_pod_group(), a_member(b.bound)], id="a gang that runs goes on"),
+        pytest.param([a_member(b.bound)], id="a pod that runs needs its group no more"),
+        pytest.param([a_member(b.succeeded)], id="what has finished waits for nothing"),
+        pytest.param([b.a_pod_group(), a_member(b.gated("other"))], id="other people's gates are theirs"),
+    ],
+)
+def test_safe_to_uninstall(objects: list[Any]) -> None:
+    """Nothing would be stranded."""
+    assert {finding.level for finding in check_uninstall(Snapshot(objects))} == {Level.OK}
+
+
+def test_uninstall_exits_with_1_until_it_is_safe(check: Check) -> None:
+    """As a script would wait for it."""
+    with ApiServer() as server:
+        server.load([b.a_namespace(enabled=False), a_member()])
+        assert check(server, "--uninstall")[0] == 1
+        Client.for_server(server.url).raw("DELETE", "/api/v1/namespaces/team-a/pods/llama-0")
+        status, levels = check(server, "--uninstall")
+    assert (status, set(levels.values())) == (0, {"ok"})

@@ -1,0 +1,189 @@
+"""`muster record` refuses bad options before it begins, in one line, and writes no file."""
+
+from __future__ import annotations
+
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from muster.cluster.errors import Unavailable
+from muster.cluster.http.client import Client
+from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A port that is taken, and where no process answers."""
+    with socket.socket() as door:
+        door.bind(("127.0.0.1", 0))
+        yield door.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "names"),
+    [
+        pytest.param(
+            "events.json",
+            ["--listen", "127.0.0.1:0"],
+            ["events.json", ".jsonl", ".jsonl.gz"],
+            id="a file of another kind",
+        ),
+        pytest.param(
+            "events.jsonl",
+            ["--listen", "8080"],
+            ["--listen", "'8080'", "HOST:PORT"],
+            id="a port without a colon",
+        ),
+        pytest.param(
+            "events.jsonl",
+            ["--listen", "127.0.0.1:http"],
+            ["--listen", "'127.0.0.1:http'", "HOST:PORT"],
+            id="a port that is no number",
+        ),
+        pytest.param(
+            "events.jsonl",
+            ["--kubeconfig", "nowhere"],
+            ["nowhere"],
+            id="no cluster",
+        ),
+        pytest.param(
+            "missing/events.jsonl",
+            ["--listen", "127.0.0.1:0"],
+            ["missing/events.jsonl"],
+            id="a folder that is not there",
+        ),
+    ],
+)
+def test_bad_record_options_are_refused(
+    muster: Muster, tmp_path: Path, name: str, arguments: list[str], names: list[str]
+) -> None:
+    """Exit status 2, and no file."""
+    result = muster("record", str(tmp_path / name), *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = without_folder(result.stderr, tmp_path).splitlines()
+    assert_names(line, *names)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_is_kept(muster: Muster, filed: Filed, tmp_path: Path) -> None:
+    """A recording is not made twice by mistake."""
+    path = filed("events.jsonl", "kept\n")
+    result = muster("record", path, "--listen", "127.0.0.1:0", "--for", "0.1")
+    assert result.exit_code == 2
+    (line,) = without_folder(result.stderr, tmp_path).splitlines()
+    assert_names(line, "events.jsonl", "--overwrite")
+    assert Path(path).read_text() == "kept\n"
+    assert muster("record", path, "--listen", "127.0.0.1:0", "--for", "0.1", "--overwrite").exit_code == 0
+    assert Path(path).read_text() == ""
+
+
+def test_a_cluster_that_does_not_answer_is_reported(
+    muster: Muster, filed: Filed, tmp_path: Path, taken_port: int
+) -> None:
+    """Exit status 1: the same command may work later."""
+    kubeconfig = filed(
+        "kubeconfig",
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "a", "cluster": {"server": f"http://127.0.0.1:{taken_port}"}}],
+            "users": [{"name": "a", "user": {}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "current-context": "a",
+        },
+    )
+    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", kubeconfig)
+    assert result.exit_code == 1
+    assert_names(result.stderr, f"http://127.0.0.1:{taken_port}", "Unavailable")
+    assert not (tmp_path / "e.jsonl").exists()
+
+
+def test_too_few_events_change_the_exit_status(muster: Muster, tmp_path: Path) -> None:
+    """A script waits for so many."""
+    path = tmp_path / "e.jsonl"
+    result = muster("record", str(path), "--listen", "127.0.0.1:0", "--for", "0.2", "--count", "3")
+    assert result.exit_code == 1
+    error = result.stderr.splitlines()[-1]
+    assert_names(error, "0", "3")
+    assert_names(result.stdout, str(path))
+    assert path.read_text() == ""
+
+
+def test_cluster_objects_are_recorded_beside_sent_events(muster: Muster, tmp_path: Path, server: str) -> None:
+    """With --listen the cluster is only asked for its objects."""
+    objects = tmp_path / "objects.yaml"
+    options = ["--listen", "127.0.0.1:0", "--kubeconfig", server, "--objects", str(objects), "--for", "0.2"]
+    result = muster("record", str(tmp_path / "e.jsonl"), *options)
+    assert result.exit_code == 0, result.output
+    line = result.stdout.splitlines()[-1]
+    assert_names(line, str(objects), "start", "end")
+    assert [moment["moment"] for moment in yaml.safe_load_all(objects.read_text())] == ["start", "end"]
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (objects, tmp_path / "e.jsonl")}
+    assert modes == {0o600}, "they contain objects of a cluster"
+
+
+def test_watches_that_failed_are_counted(
+    muster: Muster, tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each begins again, but the recording may lack changes."""
+
+    def watch(*_: Any, **__: Any) -> Any:
+        raise Unavailable("no watch")
+
+    monkeypatch.setattr(Client, "watch", watch)
+    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--for", "0.2")
+    assert result.exit_code == 0, result.stderr
+    (line,) = [line for line in result.stdout.splitlines() if "watches of jobs;" in line]
+    assert_names(line, "interrupted")
+
+
+SOURCE = {
+    "apiVersion": "sources.knative.dev/v1",
+    "kind": "ApiServerSource",
+    "metadata": {"name": "mine", "namespace": "team"},
+    "spec": {"resources": [{"apiVersion": "batch/v1", "kind": "Job"}], "sink": {"uri": "http://127.0.0.1"}},
+}
+
+
+def a_source(**changed: Any) -> str:
+    """One ApiServerSource as YAML; `changed` replaces fields of its spec."""
+    return yaml.safe_dump({**SOURCE, "spec": {**SOURCE["spec"], **changed}})  # type: ignore[dict-item]  # a mapping
+
+
+@pytest.mark.parametrize(
+    ("sources", "names"),
+    [
+        pytest.param(
+            a_source(resources=[{"apiVersion": "v1", "kind": "Secret"}]),
+            ["ApiServerSource mine", "Secret"],
+            id="Secrets",
+        ),
+        pytest.param(
+            a_source(filters=[]),
+            ["ApiServerSource mine", "filters"],
+            id="a field that would be passed over",
+        ),
+        pytest.param("kind: Broker\n", ["sources.yaml", "metadata"], id="no object"),
+        pytest.param("a: [1", ["sources.yaml", "line 2"], id="no YAML"),
+    ],
+)
+def test_sources_that_cannot_be_used_are_refused(
+    muster: Muster,
+    filed: Filed,
+    tmp_path: Path,
+    server: str,
+    sources: str,
+    names: list[str],
+) -> None:
+    """Before anything is recorded."""
+    path = filed("sources.yaml", sources)
+    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--sources", path)
+    assert (result.exit_code, result.stdout) == (2, "")
+    (line,) = without_folder(result.stderr, tmp_path).splitlines()
+    assert_names(line, *names)
+    assert not (tmp_path / "e.jsonl").exists()
