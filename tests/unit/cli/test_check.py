@@ -107,7 +107,7 @@ class Unlistable(Client):
 
     error: ClusterError
 
-    def page(self, *_: Any, **__: Any) -> Any:
+    def list(self, *_: Any, **__: Any) -> Any:
         """What the API server says instead."""
         raise self.error
 
