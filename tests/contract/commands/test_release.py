@@ -6,10 +6,7 @@ Knative's controllers are not there, so nothing becomes Ready; tests/docs/test_m
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
