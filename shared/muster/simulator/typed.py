@@ -23,81 +23,8 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
 }
 """The types in Python of a type of JSON schema, and what is said of others."""
 _QUANTITY: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
-_STRING: Schema = {"type": "string"}
-_STRINGS: Schema = {"type": "object", "additionalProperties": _STRING}
-_SELECTOR: Schema = {
-    "type": "object",
-    "properties": {
-        "matchLabels": _STRINGS,
-        "matchExpressions": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["key", "operator"],
-                "properties": {
-                    **dict.fromkeys(("key", "operator"), _STRING),
-                    "values": {"type": "array", "items": _STRING},
-                },
-            },
-        },
-    },
-}
-_DESTINATION: Schema = {"type": "object", "properties": {"ref": _STRINGS, "uri": _STRING}}
-_OVERRIDES: Schema = {"type": "object", "properties": {"extensions": _STRINGS}}
-_DELIVERY: Schema = {
-    "type": "object",
-    "properties": {
-        "retry": {"type": "integer", "format": "int32"},
-        **dict.fromkeys(("backoffPolicy", "backoffDelay", "timeout", "retryAfterMax", "format"), _STRING),
-        "deadLetterSink": _DESTINATION,
-    },
-}
-_FILTER: Schema = {
-    "type": "object",
-    "properties": {**dict.fromkeys(("exact", "prefix", "suffix"), _STRINGS), "cesql": _STRING},
-}
-_FILTERS: Schema = {"type": "array", "items": _FILTER}
-_FILTER["properties"].update({"all": _FILTERS, "any": _FILTERS, "not": _FILTER})
-
-
-def _of_spec(**properties: Schema) -> Schema:
-    return {"properties": {"spec": {"type": "object", "properties": properties}}}
-
-
-OF_KNATIVE: Mapping[str, Schema] = {
-    "Broker": _of_spec(delivery=_DELIVERY),
-    "Trigger": _of_spec(
-        broker=_STRING,
-        subscriber=_DESTINATION,
-        delivery=_DELIVERY,
-        filter={"type": "object", "properties": {"attributes": _STRINGS}},
-        filters=_FILTERS,
-    ),
-    "PingSource": _of_spec(
-        **dict.fromkeys(("schedule", "timezone", "data", "contentType"), _STRING),
-        sink=_DESTINATION,
-        ceOverrides=_OVERRIDES,
-    ),
-    "ApiServerSource": _of_spec(
-        **dict.fromkeys(("mode", "serviceAccountName"), _STRING),
-        sink=_DESTINATION,
-        ceOverrides=_OVERRIDES,
-        namespaceSelector=_SELECTOR,
-        resources={
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["apiVersion", "kind"],
-                "properties": {**dict.fromkeys(("apiVersion", "kind"), _STRING), "selector": _SELECTOR},
-            },
-        },
-    ),
-}
-"""What is read of kinds of Knative, as in config/core/resources of knative.dev/eventing v0.47.0."""
 
 _MORE: Mapping[tuple[str, str], Schema] = {
-    **{("eventing.knative.dev", kind): OF_KNATIVE[kind] for kind in ("Broker", "Trigger")},
-    **{("sources.knative.dev", kind): OF_KNATIVE[kind] for kind in ("PingSource", "ApiServerSource")},
     ("", "ResourceQuota"): {
         "properties": {
             "spec": {

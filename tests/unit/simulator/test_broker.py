@@ -1,0 +1,180 @@
+"""What the contract cases of brokers do not reach: manifests, timers, replays and the end of a broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from muster.kustomize import UnsupportedManifestError
+from muster.simulator.broker import (
+    Answer,
+    Broker,
+    CloudEvent,
+    NotAnEventError,
+    PingSource,
+    PingTimer,
+    Report,
+    Wiring,
+)
+
+EVENT = CloudEvent({"specversion": "1.0", "id": "1", "source": "/test", "type": "dev.muster.sweep"})
+AGAIN = {"retry": 5, "backoffPolicy": "linear", "backoffDelay": "PT1H"}
+SINK = {"deadLetterSink": {"ref": {"name": "sink"}}}
+
+
+def a_manifest(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    """A manifest of Knative in Muster's namespace."""
+    return {"kind": kind, "metadata": {"name": name, "namespace": "muster-system"}, "spec": spec}
+
+
+def a_trigger(name: str, **spec: Any) -> dict[str, Any]:
+    """A trigger whose subscriber has its name."""
+    return a_manifest("Trigger", name, **{"broker": "muster", "subscriber": {"ref": {"name": name}}, **spec})
+
+
+def a_wiring(*manifests: dict[str, Any]) -> Wiring:
+    """The wiring of a broker without a delivery of its own, with these manifests."""
+    return Wiring.from_manifests([a_manifest("Broker", "muster"), *manifests])
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        a_trigger("a", filter={"attributes": {"kind": "Job"}}),
+        a_trigger("a", filters=[{"cesql": "kind = 'Job'"}]),
+        a_trigger("a", filters=[{"exact": {"kind": "Job"}, "prefix": {"type": "dev."}}]),
+        a_trigger("a", delivery={"retryAfterMax": "PT1S"}),
+        a_trigger("a", delivery={"timeout": "soon"}),
+        a_trigger("a", subscriber={"uri": "http://example.com"}),
+        a_manifest("PingSource", "a", sink={"ref": {"name": "muster"}}, schedule="soon"),
+        a_manifest("PingSource", "a", sink={"ref": {"name": "muster"}}, timezone="Nowhere"),
+        a_manifest("Broker", "muster"),
+    ],
+)
+def test_what_is_not_simulated_is_refused(manifest: dict[str, Any]) -> None:
+    """With the name of the manifest, so that no story holds here and fails on a cluster."""
+    with pytest.raises(UnsupportedManifestError, match=r"Trigger a: |PingSource a: |2 brokers"):
+        a_wiring(manifest)
+
+
+def test_a_subscriber_without_an_address() -> None:
+    """A trigger of a step that does not run is named."""
+    with pytest.raises(LookupError, match="trigger a needs Service muster/a"):
+        Broker(a_wiring(a_trigger("a", subscriber={"ref": {"name": "muster"}, "uri": "/a"})), {})
+
+
+def test_a_replay_is_in_order_and_without_waits() -> None:
+    """Without workers events are delivered as they came, replies behind them, and retries at once."""
+    heard: list[str] = []
+    reply = EVENT.with_attributes(id="reply", type="made")
+
+    def first(headers: Mapping[str, str], _body: bytes, _timeout: float | None) -> Answer:
+        heard.append(f"first {headers['Ce-Id']}")
+        return Answer(503) if heard == ["first 1"] else Answer(200, reply.headers())
+
+    def second(headers: Mapping[str, str], _body: bytes, _timeout: float | None) -> Answer:
+        heard.append(f"second {headers['Ce-Id']}")
+        return Answer(202)
+
+    sweeps = [{"exact": {"type": "dev.muster.sweep"}}]
+    broker = Broker(
+        a_wiring(
+            a_trigger("first", filters=sweeps, delivery=AGAIN),
+            a_trigger("second"),
+        ),
+        {"first": first, "second": second},
+        workers=0,
+    )
+    broker.publish(EVENT)
+    broker.publish(EVENT.with_attributes(id="2"))
+    assert broker.pump() == 6
+    assert heard == ["first 1", "first 1", "second 1", "first 2", "second 2", "second reply", "second reply"]
+    assert broker.idle()
+
+
+def test_a_broker_that_stops_makes_no_dead_letters() -> None:
+    """An event that waits to be tried again was refused by nobody."""
+    tried, reports = threading.Event(), list[Report]()
+
+    def refuse(_headers: Mapping[str, str], _body: bytes, _timeout: float | None) -> Answer:
+        tried.set()
+        return Answer(503)
+
+    broker = Broker(
+        a_wiring(a_trigger("a", delivery=AGAIN | SINK)), {"a": refuse, "sink": refuse}, observe=reports.append
+    )
+    broker.start()
+    broker.publish(EVENT)
+    assert tried.wait(5)
+    broker.stop()
+    assert [(report.status, report.dead_letter) for report in reports] == [(503, None)]
+
+
+def test_a_ping_comes_in_time() -> None:
+    """At the times of its cron expression in its time zone, with its extensions."""
+    manifest = a_manifest(
+        "PingSource",
+        "nightly",
+        sink={"ref": {"name": "muster"}},
+        schedule="30 8 * * MON-FRI",
+        timezone="Europe/Berlin",
+        ceOverrides={"extensions": {"cluster": "eu-1"}},
+    )
+    (ping,) = a_wiring(manifest).pings
+    times = islice(ping.times(datetime(2026, 11, 20, 12, 0, tzinfo=UTC)), 2)
+    assert [time.astimezone(UTC).isoformat() for time in times] == [
+        "2026-11-23T07:30:00+00:00",
+        "2026-11-24T07:30:00+00:00",
+    ]
+    event = ping.event()
+    event.validate()
+    assert (event["type"], event["cluster"]) == ("dev.knative.sources.ping", "eu-1")
+
+
+def test_a_timer_publishes_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One event for each time."""
+    monkeypatch.setattr(PingSource, "times", lambda _self, after: [after, after])
+    published = list[CloudEvent]()
+    timer = PingTimer([PingSource("a", "n", "* * * * *", "UTC", {})], published.append)
+    timer.start()
+    timer.stop()
+    assert len(published) <= 2
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"data": {"a": [1, None]}},
+        {"datacontenttype": "image/png", "data_base64": "iVBORw=="},
+        {},
+    ],
+)
+def test_a_structured_event_is_the_same_in_binary_mode(event: dict[str, Any]) -> None:
+    """As recordings have it, and back."""
+    structured = {**EVENT.attributes, **event}
+    assert CloudEvent.from_structured(structured).structured() == structured
+    sent = CloudEvent.from_structured(structured)
+    assert CloudEvent.from_http(sent.headers(), sent.data) == sent
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({"Content-Type": "application/cloudevents-batch+json"}, b"[]"),
+        ({"Content-Type": "application/cloudevents+json"}, b"{"),
+        ({"Content-Type": "application/cloudevents+json"}, b"[]"),
+        ({"Content-Type": "application/cloudevents+json"}, b'{"specversion": "1.0", "x": [1]}'),
+        ({"Content-Type": "application/cloudevents+json"}, b'{"specversion": "1.0", "data_base64": "?"}'),
+        (EVENT.headers() | {"Ce-My-Ext": "x"}, b""),
+        ({"Ce-Id": "1"}, b""),
+    ],
+)
+def test_what_is_no_event(headers: dict[str, str], body: bytes) -> None:
+    """It is refused with 400."""
+    with pytest.raises(NotAnEventError):
+        CloudEvent.from_http(headers, body)

@@ -1,0 +1,283 @@
+"""The local source sees and loses the same changes as the real adapter."""
+
+from __future__ import annotations
+
+import json
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from muster.cluster.errors import Expired, Unavailable
+from muster.kustomize import UnsupportedManifestError
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
+from muster.simulator.source import (
+    ChangeType,
+    Mode,
+    Sender,
+    Source,
+    SourceSpec,
+    WatchedKind,
+    to_event,
+)
+from muster.simulator.source import source as source_module
+from muster.simulator.source.wiring import guess_resource, selector_text
+
+SECONDS = 5
+Object = dict[str, Any]
+
+
+@dataclass
+class _Cluster:
+    """A scripted API server: `changes` holds changes, errors to raise, and None for the end of a watch."""
+
+    existing: list[Object] = field(default_factory=list)
+    read: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=lambda: ["10"])
+    served: dict[str, bool] = field(default_factory=lambda: {"jobs": True, "pods": True})
+    changes: queue.Queue[Any] = field(default_factory=queue.Queue)
+    watches: list[tuple[str, str, str]] = field(default_factory=list)
+    served_at_first: bool = True
+
+    def raw(self, _method: str, _path: str) -> tuple[int, Any]:
+        """What the group-version serves."""
+        if not self.served_at_first:
+            self.served_at_first = True
+            return 404, "404 page not found"
+        return 200, {
+            "resources": [{"name": name, "namespaced": spaced} for name, spaced in self.served.items()]
+        }
+
+    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> list[Any]:
+        """What exists."""
+        del namespace, labels
+        self.read.append(resource.plural)
+        return self.existing
+
+    def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
+        """From where to watch; each list is newer than the one before."""
+        del resource, namespace, labels
+        return self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        resource_version: str = "",
+        timeout_seconds: int = 300,
+    ) -> Iterator[tuple[str, Object]]:
+        """The scripted changes."""
+        del timeout_seconds
+        self.watches.append((resource.path(namespace=namespace), labels, resource_version))
+        while True:
+            change = self.changes.get(timeout=SECONDS)
+            if change is None:
+                return
+            if isinstance(change, Exception):
+                raise change
+            yield change
+
+
+class _Broker:
+    """A sink that keeps what it takes."""
+
+    def __init__(self) -> None:
+        self.events: queue.Queue[dict[str, str]] = queue.Queue()
+
+    def __call__(self, headers: Any, _body: bytes) -> int:
+        self.events.put(dict(headers))
+        return 202
+
+    def next(self) -> tuple[str, str]:
+        """Verb and name of the next event."""
+        event = self.events.get(timeout=SECONDS)
+        return event["Ce-Type"].rpartition(".")[2], event["Ce-Name"]
+
+
+def _job(name: str, version: str) -> Object:
+    metadata = {"name": name, "namespace": "team-a", "resourceVersion": version}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
+
+
+def _spec(resource: Resource = JOBS, *, selector: str = "", namespaces: str | None = "") -> SourceSpec:
+    kinds = (WatchedKind(guess_resource(resource.api_version, resource.kind), selector),)
+    return SourceSpec("jobs", "muster-system", Mode.RESOURCE, kinds, namespaces)
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Source, _Broker]]]:
+    """Start sources, with pauses too short to matter, and stop them afterwards."""
+    monkeypatch.setattr(source_module, "RETRY_SECONDS", 0.01)
+    running: list[tuple[Source, _Cluster]] = []
+
+    def start(cluster: _Cluster, spec: SourceSpec | None = None) -> tuple[Source, _Broker]:
+        broker = _Broker()
+        source = Source(spec or _spec(), cluster, broker, api_server="https://10.96.0.1:443")
+        running.append((source, cluster))
+        source.start(within=SECONDS)
+        return source, broker
+
+    yield start
+    for source, cluster in running:
+        source.stop()
+        cluster.changes.put(None)
+
+
+Start = Callable[..., tuple[Source, _Broker]]
+
+
+def test_existing_objects_are_never_sent(started: Start) -> None:
+    """The list only says where the watch begins; the first event is the first change after it."""
+    cluster = _Cluster(existing=[_job("old", "9")])
+    _, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("new", "11")))
+    assert broker.next() == ("add", "new")
+    assert cluster.watches == [("/apis/batch/v1/jobs", "", "10")]
+    assert cluster.read == [], "they may be too many to be kept"
+
+
+def test_changes_become_add_update_and_delete(started: Start) -> None:
+    """The three words of a watch are the three words of an event; bookmarks cause no event."""
+    cluster = _Cluster()
+    _, broker = started(cluster)
+    for change in ("ADDED", "MODIFIED", "BOOKMARK", "DELETED"):
+        cluster.changes.put((change, _job("llama", "11")))
+    assert [broker.next() for _ in range(3)] == [("add", "llama"), ("update", "llama"), ("delete", "llama")]
+
+
+def test_a_watch_that_ends_goes_on_where_it_was(started: Start) -> None:
+    """The next watch begins at the last version seen, also in a bookmark, or before a connection was lost."""
+    cluster = _Cluster()
+    _, broker = started(cluster, _spec(PODS, selector="muster.dev/group", namespaces=None))
+    cluster.changes.put(("ADDED", _job("first", "11")))
+    cluster.changes.put(("BOOKMARK", _job("", "15")))
+    cluster.changes.put(None)
+    cluster.changes.put(Unavailable("refused"))
+    cluster.changes.put(("ADDED", _job("second", "16")))
+    assert [broker.next(), broker.next()] == [("add", "first"), ("add", "second")]
+    path = "/api/v1/namespaces/muster-system/pods"
+    assert cluster.watches == [(path, "muster.dev/group", version) for version in ("10", "15", "15")]
+
+
+def test_a_watch_that_cannot_go_on_loses_the_changes_in_between(started: Start) -> None:
+    """A new list says where to go on, and its objects are not sent."""
+    cluster = _Cluster(versions=["10", "90"])
+    _, broker = started(cluster)
+    cluster.changes.put(Expired("too old", status=410))
+    cluster.changes.put(("ADDED", _job("after", "91")))
+    assert broker.next() == ("add", "after")
+    assert [version for _, _, version in cluster.watches] == ["10", "90"]
+
+
+def test_a_kind_without_namespaces_is_watched_once(started: Start) -> None:
+    """Two chosen namespaces do not send a cluster-scoped object twice."""
+    spaces = [{"metadata": {"name": name}} for name in ("team-a", "team-b")]
+    cluster = _Cluster(existing=spaces, served={"clustertrainingruntimes": False})
+    _, broker = started(cluster, _spec(CLUSTER_TRAINING_RUNTIMES, namespaces="team"))
+    cluster.changes.put(("ADDED", _job("any", "11")))
+    broker.next()
+    assert cluster.watches == [("/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes", "", "10")]
+
+
+def test_an_api_that_is_not_served_is_waited_for(started: Start) -> None:
+    """The adapter restarts until the API is there; here the source waits."""
+    cluster = _Cluster(served_at_first=False)
+    _, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("any", "11")))
+    assert broker.next() == ("add", "any")
+
+
+def test_a_kind_missing_in_a_served_group_is_left_out(
+    started: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is logged and never watched, and does not keep the source from being ready."""
+    cluster = _Cluster(served={"cronjobs": True})
+    started(cluster)
+    assert cluster.watches == []
+    (record,) = (record for record in caplog.records if "batch/v1" in record.getMessage())
+    assert "jobs" in record.getMessage()
+
+
+def test_a_stopped_source_sends_nothing_more(started: Start) -> None:
+    """A change that was already on its way is dropped."""
+    cluster = _Cluster()
+    source, broker = started(cluster)
+    cluster.changes.put(("ADDED", _job("first", "11")))
+    assert broker.next() == ("add", "first")
+    source.stop()
+    cluster.changes.put(("ADDED", _job("late", "12")))
+    with pytest.raises(queue.Empty):
+        broker.events.get(timeout=0.1)
+
+
+def test_an_event_has_the_object_or_a_reference() -> None:
+    """As the adapter sends them; a cluster-scoped object has an empty namespace."""
+    runtime = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "ClusterTrainingRuntime",
+        "metadata": {"name": "torch"},
+    }
+    headers, body = to_event(ChangeType.ADD, runtime, Mode.REFERENCE, "https://10.96.0.1:443")
+    assert headers == {
+        "Ce-Specversion": "1.0",
+        "Ce-Type": "dev.knative.apiserver.ref.add",
+        "Ce-Source": "https://10.96.0.1:443",
+        "Ce-Subject": "/apis/trainer.kubeflow.org/v1alpha1/namespaces//clustertrainingruntimes/torch",
+        "Ce-Apiversion": "trainer.kubeflow.org/v1alpha1",
+        "Ce-Kind": "ClusterTrainingRuntime",
+        "Ce-Name": "torch",
+        "Ce-Namespace": "",
+        "Content-Type": "application/json",
+    }
+    assert json.loads(body) == {"apiVersion": runtime["apiVersion"], "kind": runtime["kind"], "name": "torch"}
+    headers, body = to_event(ChangeType.UPDATE, _job("llama", "7"), Mode.RESOURCE, "")
+    assert headers["Ce-Type"] == "dev.knative.apiserver.resource.update"
+    assert json.loads(body) == _job("llama", "7")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "sent", "waits"),
+    [
+        ([202], True, []),
+        ([503, 0, 202], True, [0.1, 0.2]),
+        ([503] * 6, False, [0.1, 0.2, 0.4, 0.8, 1.6]),
+        ([500], False, []),
+    ],
+)
+def test_an_event_is_dropped_after_six_attempts(statuses: list[int], sent: bool, waits: list[float]) -> None:
+    """Or at once, if the broker answers with 500; all attempts have one id."""
+    answers, ids, waited = list(statuses), set[str](), list[float]()
+
+    def sink(headers: Any, _body: bytes) -> int:
+        ids.add(headers["Ce-Id"])
+        return answers.pop(0)
+
+    sender = Sender(sink, wait=waited.append, headers={"Kn-Namespace": "n"})
+    assert sender.send({"Ce-Type": "t", "Ce-Subject": "s"}, b"") == sent
+    assert (answers, waited, len(ids)) == ([], waits, 1)
+
+
+def test_the_selectors_of_a_source() -> None:
+    """A LabelSelector is the parameter labelSelector of a watch; an unknown operator is refused."""
+    expressions = [
+        {"key": "a", "operator": "Exists"},
+        {"key": "b", "operator": "DoesNotExist"},
+        {"key": "c", "operator": "In", "values": ["1", "2"]},
+        {"key": "d", "operator": "NotIn", "values": ["3"]},
+    ]
+    selector = {"matchLabels": {"z": "0"}, "matchExpressions": expressions}
+    assert selector_text(selector) == "z=0,a,!b,c in (1,2),d notin (3)"
+    with pytest.raises(UnsupportedManifestError):
+        selector_text({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})
+
+
+@pytest.mark.parametrize("change", [{"owner": {}}, {"filters": []}, {"mode": "Everything"}])
+def test_a_source_that_is_not_simulated_is_refused(change: dict[str, Any]) -> None:
+    """Its name is in the error."""
+    manifest = {"metadata": {"name": "mine", "namespace": "n"}, "spec": {"resources": [], **change}}
+    with pytest.raises(UnsupportedManifestError, match="ApiServerSource mine"):
+        SourceSpec.from_manifest(manifest)
