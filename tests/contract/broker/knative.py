@@ -43,14 +43,6 @@ class KnativeBroker:
         self.url = self.address = f"{INGRESS}/{NAMESPACE}/{case.broker}"
         self.client: urllib3.PoolManager = urllib3.ProxyManager(cluster.knative.proxy)
 
-    def accepts(self, spec: Mapping[str, Any]) -> bool:
-        """Return whether Knative's webhook accepts a trigger with this `spec`."""
-        trigger = trigger_of(self._case, "asked", spec, self._recipients)
-        path = f"/apis/{GROUP}/namespaces/{NAMESPACE}/triggers"
-        answer = self._api.request("POST", path, trigger, query={"dryRun": "All"})
-        assert answer.ok or answer.status in {400, 422}, answer.message
-        return answer.ok
-
     def settle(self, since: float) -> None:
         """Wait until no recipient of the case has heard anything for a while."""
         self._recipients.wait_for_silence(self._case.key, since, SILENCE_SECONDS)

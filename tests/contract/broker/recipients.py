@@ -21,8 +21,6 @@ NO_ANSWER = 0
 LONGEST_SECONDS = 20.0
 """How long a recipient waits at most: for its delay, or for other deliveries."""
 
-MIB = 1024 * 1024
-
 
 @dataclass(frozen=True)
 class Reaction:
@@ -33,14 +31,12 @@ class Reaction:
         headers: added to the answer.
         body: of the answer.
         seconds: the time before the answer.
-        together: the number of deliveries that must be in work at once before any of them is answered.
     """
 
     status: int = 202
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     seconds: float = 0.0
-    together: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,13 +45,10 @@ class HeardRequest:
 
     Attributes:
         at: the time of arrival in seconds, of a clock that never goes back.
-        path: the rest of the path after the recipient's own; empty for the recipient itself.
         headers: names as they were sent.
     """
 
     at: float
-    method: str
-    path: str
     headers: Mapping[str, str]
     body: bytes
 
@@ -65,7 +58,6 @@ class _Recipient:
     reactions: tuple[Reaction, ...] = (Reaction(),)
     by_event: Mapping[str, Reaction] = field(default_factory=dict)
     heard: list[HeardRequest] = field(default_factory=list)
-    waiting: int = 0
 
 
 class Recipients:
@@ -132,10 +124,7 @@ class Recipients:
                 or (recipient.reactions[min(len(recipient.heard), len(recipient.reactions) - 1)])
             )
             recipient.heard.append(request)
-            recipient.waiting += 1
             self._changed.notify_all()
-            if reaction.together:
-                self._changed.wait_for(lambda: recipient.waiting >= reaction.together, LONGEST_SECONDS)
         self._closing.wait(reaction.seconds)
         return reaction
 
@@ -169,8 +158,8 @@ class _RecipientHandler(BaseHTTPRequestHandler):
         """Take a delivery and answer it."""
         at = time.monotonic()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        _, case, name, *rest = self.path.split("/", 3)
-        heard = HeardRequest(at, self.command, "".join(rest), dict(self.headers.items()), body)
+        _, case, name = self.path.split("/")
+        heard = HeardRequest(at, dict(self.headers.items()), body)
         reaction = self.recipients.take(case, name, heard)
         if reaction.status == NO_ANSWER:
             self.close_connection = True
@@ -178,12 +167,10 @@ class _RecipientHandler(BaseHTTPRequestHandler):
             return
         self.send_response_only(reaction.status)
         for header, value in reaction.headers.items():
-            self.send_header(header, value.replace("<recipients>", self.recipients.url))
+            self.send_header(header, value)
         self.send_header("Content-Length", str(len(reaction.body)))
         self.end_headers()
         self.wfile.write(reaction.body)
-
-    do_GET = do_POST  # noqa: N815 - a name that http.server calls
 
     def log_message(self, *_args: object) -> None:
         """Log nothing."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from muster.kustomize import UnsupportedManifestError
 from muster.simulator.broker import (
     Answer,
     Broker,
@@ -21,6 +20,7 @@ from muster.simulator.broker import (
     Report,
     Wiring,
 )
+from muster.simulator.overlays import UnsupportedManifestError
 
 EVENT = CloudEvent({"specversion": "1.0", "id": "1", "source": "/test", "type": "dev.muster.sweep"})
 AGAIN = {"retry": 5, "backoffPolicy": "linear", "backoffDelay": "PT1H"}

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from muster.cluster.errors import Expired, Unavailable
-from muster.kustomize import UnsupportedManifestError
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
+from muster.simulator.overlays import UnsupportedManifestError
 from muster.simulator.source import (
     ChangeType,
     Mode,
