@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput
-from muster.cli.kubeconfig_file import write_kubeconfig
 from muster.cli.output import CommandError
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.server import serve
@@ -47,7 +46,7 @@ def command(port: int, kubeconfig_out: Path | None, paths: tuple[Path, ...], rel
 
     def announce(url: str) -> None:
         if kubeconfig_out is not None:
-            write_kubeconfig(kubeconfig_out, server.kubeconfig())
+            kubeconfig_out.write_text(server.kubeconfig())
         click.echo(url)
 
     try:

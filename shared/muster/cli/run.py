@@ -15,7 +15,6 @@ from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
-from muster.cli.kubeconfig_file import write_kubeconfig
 from muster.cli.output import CommandError
 from muster.cli.overlays import check_suits_stories, overlay_option
 from muster.cluster.kubeconfig import BadKubeconfigError
@@ -164,7 +163,7 @@ class _Show:
         assert stack.server is not None  # noqa: S101 - stories run on the embedded API server only
         with tempfile.TemporaryDirectory(prefix="muster-") as folder:
             path = Path(folder) / "kubeconfig"
-            write_kubeconfig(path, stack.server.kubeconfig())
+            path.write_text(stack.server.kubeconfig())
             for line in (
                 f"API server {stack.url}, broker {stack.broker_url}",
                 f"export KUBECONFIG={path}",

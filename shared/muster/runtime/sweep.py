@@ -13,7 +13,7 @@ from muster.cluster import errors
 from muster.cluster.observe.sweep import ListedNamespace, namespaces
 from muster.events.model import Sweep
 from muster.objects.meta import ObjectRef
-from muster.policy.model import GangReport, NoOp
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.http import responses
@@ -86,68 +86,55 @@ class Sweeps:
             self._sweeping.release()
 
     def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
-        names = self._names(cluster)
+        names = [self._namespace] if self._namespace else namespaces(cluster)
         left = [name for name in names if self._cursor is None or name > self._cursor]
-        seen = _Seen()
-        for number, name in enumerate(left):
-            reports: list[GangReport | None] = []
-            whole = not cluster.time_is_over and self._sweep_namespace(cluster, name, event, seen, reports)
-            if whole or number == 0:
+        outcomes: list[Outcome] = []
+        for name in left:
+            here, whole = self._look_at(cluster, name, event)
+            outcomes += here
+            if whole or name == left[0]:
                 self._cursor = name
-                for report in reports:
-                    self._gangs.add(report)
+                for outcome in here:
+                    self._gangs.add(outcome.gangs)
             if not whole:
                 break
-        unswept = [name for name in left if self._cursor is None or name > self._cursor]
-        if not unswept:
+        more = sum(name > (self._cursor or "") for name in left)
+        if not more:
             self._on_finished(self._gangs)
             self._cursor, self._gangs = None, GangTally()
-        return Outcome(
-            OutcomeKind.DONE if seen.actions else OutcomeKind.NOTHING,
-            Reason.SWEPT,
-            seen.summary
-            + (f"; {len(unswept)} of {len(names)} namespaces left to the next sweep" if unswept else ""),
-            actions=seen.actions,
-        )
+        counts = sorted(Counter(str(outcome.reason) for outcome in outcomes).items())
+        message = ", ".join(f"{count} {reason}" for reason, count in counts) or "no objects"
+        message += f"; {more} of {len(names)} namespaces left to the next sweep" if more else ""
+        actions = sum(outcome.actions for outcome in outcomes)
+        kind = OutcomeKind.DONE if actions else OutcomeKind.NOTHING
+        return Outcome(kind, Reason.SWEPT, message, actions=actions)
 
-    def _names(self, cluster: DeadlineClient) -> list[str]:
-        """Return the namespaces to look at, with "" for the objects that are in none."""
-        return [self._namespace] if self._namespace else namespaces(cluster)
-
-    def _sweep_namespace(
-        self,
-        cluster: DeadlineClient,
-        name: str,
-        event: Sweep,
-        seen: _Seen,
-        reports: list[GangReport | None],
-    ) -> bool:
-        """Look at the objects of a namespace; returns whether the time was enough for all of them.
+    def _look_at(self, cluster: DeadlineClient, name: str, event: Sweep) -> tuple[list[Outcome], bool]:
+        """Return the outcome of each object of a namespace, and whether the time was enough for all of them.
 
         A namespace that cannot be read does not keep others from being swept.
 
         Raises:
             ClusterError: the API server does not answer, or limits the rate of requests.
         """
+        outcomes: list[Outcome] = []
         try:
             listed = ListedNamespace(cluster, name, self._step.lists)
             subjects = [*self._step.swept(listed, name)]
         except DeadlineExceeded:
-            return False
+            return outcomes, False
         except Exception as error:
             unanswered = isinstance(error, errors.ClusterError) and not error.status
             if unanswered or isinstance(error, errors.TooManyRequests):
                 raise
-            self._note(responses.of_error(error), event, seen)
-            return True
+            return [self._noted(responses.of_error(error), event)], True
         first = _stable_number(event.id, len(subjects))
         for subject in subjects[first:] + subjects[:first]:
             if cluster.time_is_over:
-                return False
+                return outcomes, False
             outcome = self._outcome_by_lists(listed, subject) or self._run(cluster, subject)
-            reports.append(outcome.gangs)
-            self._note(outcome, event, seen)
-        return True
+            outcomes.append(self._noted(outcome, event))
+        return outcomes, True
 
     def _outcome_by_lists(self, listed: ListedNamespace, subject: ObjectRef) -> Outcome | None:
         """Return the outcome if no write is needed by the lists; None if the step has to run."""
@@ -160,27 +147,12 @@ class Sweeps:
             return Outcome(OutcomeKind.NOTHING, decision.reason, decision.message, gangs=decision.gangs)
         return None
 
-    def _note(self, outcome: Outcome, event: Sweep, seen: _Seen) -> None:
-        seen.reasons[outcome.reason] += 1
-        seen.actions += outcome.actions
+    def _noted(self, outcome: Outcome, event: Sweep) -> Outcome:
+        """Return an outcome of this sweep, counted, and with a log line if it is a write or a failure."""
         self._on_outcome(outcome)
         if outcome.kind is not OutcomeKind.NOTHING:
             logs.outcome_line(self._step.name, outcome, event=logs.claim(event.id), type="sweep")
-
-
-class _Seen:
-    """What came of the objects of one sweep: counts of reasons, and the number of writes."""
-
-    def __init__(self) -> None:
-        self.reasons: Counter[str] = Counter()
-        self.actions = 0
-
-    @property
-    def summary(self) -> str:
-        """The counts as text."""
-        return (
-            ", ".join(f"{count} {reason}" for reason, count in sorted(self.reasons.items())) or "no objects"
-        )
+        return outcome
 
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:

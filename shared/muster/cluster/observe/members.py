@@ -155,17 +155,11 @@ def _pod_group_name(pod: Object) -> str:
 
 def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
     """Return the message of the Jobs' latest FailedCreate Event: a full quota is reported nowhere else."""
-    uids = dict.fromkeys(job.metadata.uid for job in jobs)
-    namespace = jobs[0].metadata.namespace
-    # For each of these the API server reads all Events of the namespace.
-    selectors = [f"involvedObject.uid={uid},reason=FailedCreate" for uid in uids]
-    if len(selectors) > _SINGLE_READS:
-        selectors = ["reason=FailedCreate"]
-    events = (event for fields in selectors for event in cluster.list(EVENTS, namespace, fields=fields))
+    uids = {job.metadata.uid for job in jobs}
     messages = (
         (event.get("lastTimestamp") or event.get("eventTime") or "", event.get("message") or "")
-        for event in events
-        if (event.get("involvedObject") or {}).get("uid") in uids  # a sweep keeps less of a large Event
+        for event in cluster.list(EVENTS, jobs[0].metadata.namespace, fields="reason=FailedCreate")
+        if event["involvedObject"].get("uid") in uids
     )
     return max(messages, default=("", ""))[1]
 

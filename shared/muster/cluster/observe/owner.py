@@ -5,9 +5,8 @@ A missing object is None; an object of another UID than the event's counts as mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from muster.cluster import errors, read
 from muster.cluster.interface import Cluster, Object
@@ -18,7 +17,6 @@ from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, W
 from muster.objects.scheduling import ManagedPodGroup, PriorityClass, Workload
 from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.model import NoOp
-from muster.policy.own_workload import own_workload
 from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, runs_as, workload_name
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.resolve import LiveOwner, ResolvedOwner, identify, reason_to_skip, resolve
@@ -46,7 +44,7 @@ def read_owner(
         by_workload: whether the policy matters only once there is a Workload; without one it is not read.
         skip: for a PodGroup as subject: returns the reason to read nothing more about its owner, or None.
     """
-    chain = _climb(cluster, subject)
+    chain = _chain_from(cluster, subject)
     if skip is not None and chain.root is not None and isinstance(chain.subject, ManagedPodGroup):
         skipped = skip(chain.subject, chain.root)
         if skipped is not None:
@@ -59,109 +57,6 @@ def read_owner(
         return live, resolve(identified)
     listed = cluster.list(PRIORITY_CLASSES, as_of=live.as_of)
     return live, resolve(identified, tuple(PriorityClass.read(body) for body in listed))
-
-
-def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
-    """Return the root owner of an object with everything that resolving it needs."""
-    root = chain.root
-    if root is None:
-        return LiveOwner(subject)
-    live = LiveOwner(
-        subject,
-        root,
-        chain.runner,
-        _namespace(cluster, root),
-        cluster.scheduling(),
-        as_of=_newest(chain.subject, root, chain.runner),
-        pod_group=chain.subject if isinstance(chain.subject, ManagedPodGroup) else None,
-    )
-    if not live.api.served or reason_to_skip(live) is not None:
-        return live
-    where = root.metadata.namespace
-    ref = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, where, workload_name(root))
-    # A user makes a Workload of their own before its owner, or it is the subject.
-    others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
-    about = chain.subject
-    if isinstance(about, Workload) and about.metadata.name == ref.name:
-        workload: Workload | None = about
-    else:
-        workload = read.get(cluster, Workload, WORKLOADS, ref)
-    live = replace(
-        live,
-        workload=workload,
-        other_workloads=_naming(others, root),
-        other_owner=None if workload is None else _other_owner(cluster, workload, root),
-    )
-    if by_workload and not live.workloads:
-        return live
-    return replace(live, sources=policy_sources.effective(cluster, live))
-
-
-def _naming(workloads: Iterable[Object], root: OwnerObject) -> tuple[Workload, ...]:
-    """Return the user's own Workload of an owner; else those that name the owner, with template names only.
-
-    A Workload may have thousands of templates, and a namespace any number of Workloads.
-    """
-    wanted = (known_kind_of(root).resource.group, root.kind, root.metadata.name)
-    naming = [body for body in workloads if _named_owner(body) in (wanted, None)]
-    views = tuple(map(Workload.read, map(_with_template_names, naming)))
-    own = own_workload(root, views)
-    if not isinstance(own, Workload):
-        return views
-    whole = (body for body in naming if body["metadata"]["name"] == own.metadata.name)
-    return tuple(map(Workload.read, whole))
-
-
-def _named_owner(workload: Object) -> tuple[Any, ...] | None:
-    """Return API group, kind and name of a Workload's controllerRef; None if its spec cannot be read."""
-    spec = workload.get("spec")
-    if not isinstance(spec, dict):
-        return None
-    named = spec.get("controllerRef")
-    return (named.get("apiGroup"), named.get("kind"), named.get("name")) if isinstance(named, dict) else ()
-
-
-def _with_template_names(workload: Object) -> Object:
-    """Return a Workload with its controllerRef and, of its templates, the names of those of PodGroups."""
-    spec, names = workload["spec"], []
-    if not isinstance(spec, Mapping):
-        return workload
-    templates = spec.get("podGroupTemplates")
-    if isinstance(templates, list):
-        names = [{"name": entry.get("name", "")} for entry in templates if isinstance(entry, Mapping)]
-    return {**workload, "spec": {"controllerRef": spec["controllerRef"], "podGroupTemplates": names}}
-
-
-def _other_owner(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
-    """Return the owner that the Workload's labels and controllerRef name, if it exists and is not `root`.
-
-    Where its kind is not served it counts as existing: an API server may serve it in another version.
-    """
-    uid = workload.metadata.labels.get(OWNER_UID, "")
-    named = workload.spec.controller_ref
-    kind = owner_kind(named.api_group, named.kind)
-    if uid in {"", root.metadata.uid} or kind is None:
-        return None
-    namespace = workload.metadata.namespace
-    try:
-        body = cluster.get(kind.resource, named.name, namespace)
-    except errors.ApiGone:
-        metadata = {"name": named.name, "namespace": namespace, "uid": uid}
-        body = {"apiVersion": kind.resource.api_version, "kind": named.kind, "metadata": metadata}
-    return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None
-
-
-def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:
-    """Return the owner's Namespace, or None if it is gone; for a Job only its name, without a read.
-
-    A Job has its final labels. In a namespace that is being deleted the API server refuses all new objects.
-    """
-    name = root.metadata.namespace
-    if known_kind_of(root).is_job:
-        metadata = ObjectMeta(name=name)
-        return Namespace(api_version=NAMESPACES.api_version, kind=NAMESPACES.kind, metadata=metadata)
-    body = cluster.get(NAMESPACES, name)
-    return Namespace.read(body) if body else None
 
 
 @dataclass(frozen=True)
@@ -179,16 +74,10 @@ class _Chain:
     runner: OwnerObject | None = None
 
 
-def _newest(*objects: KubernetesObject | None) -> str:
-    """Return the highest resourceVersion; those of one API server are whole numbers (KEP-5504)."""
-    versions = (found.metadata.resource_version for found in objects if found is not None)
-    return max(versions, key=lambda version: (len(version), version), default="")
-
-
 _VIEWS: dict[str, type[KubernetesObject]] = {WORKLOADS.kind: Workload, POD_GROUPS.kind: ManagedPodGroup}
 
 
-def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
+def _chain_from(cluster: Cluster, ref: ObjectRef) -> _Chain:
     """Return the root owner of an object, and the object that makes its Jobs or pods."""
     kind = kind_of(ref)
     if kind is None:
@@ -196,7 +85,7 @@ def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
         above = _owner_ref(body, ref)
         if body is None or above is None:
             return _Chain()
-        return replace(_climb(cluster, above), subject=_VIEWS.get(ref.kind, KubernetesObject).read(body))
+        return replace(_chain_from(cluster, above), subject=_VIEWS.get(ref.kind, KubernetesObject).read(body))
     owner_object = read.get(cluster, kind.view, kind.resource, ref)
     if owner_object is None:
         return _Chain()
@@ -206,7 +95,7 @@ def _climb(cluster: Cluster, ref: ObjectRef) -> _Chain:
     if parent is None:
         return _Chain(None, owner_object, owner_object)
     if kind.is_job:
-        return replace(_climb(cluster, parent), subject=owner_object)
+        return replace(_chain_from(cluster, parent), subject=owner_object)
     parent_kind = known_kind_of(parent)
     return _Chain(None, read.get(cluster, parent_kind.view, parent_kind.resource, parent), owner_object)
 
@@ -233,3 +122,83 @@ def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
     if controller is None or kind_of(controller) is None:
         return None
     return ObjectRef(controller.api_version, controller.kind, ref.namespace, controller.name, controller.uid)
+
+
+def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
+    """Return the root owner of an object with everything that resolving it needs."""
+    root = chain.root
+    if root is None:
+        return LiveOwner(subject)
+    live = LiveOwner(
+        subject,
+        root,
+        chain.runner,
+        _namespace(cluster, root),
+        cluster.scheduling(),
+        as_of=_newest_version(chain.subject, root, chain.runner),
+        pod_group=chain.subject if isinstance(chain.subject, ManagedPodGroup) else None,
+    )
+    if not live.api.served or reason_to_skip(live) is not None:
+        return live
+    where = root.metadata.namespace
+    ref = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, where, workload_name(root))
+    # A user makes a Workload of their own before its owner, or it is the subject.
+    others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
+    about = chain.subject
+    if isinstance(about, Workload) and about.metadata.name == ref.name:
+        workload: Workload | None = about
+    else:
+        workload = read.get(cluster, Workload, WORKLOADS, ref)
+    live = replace(
+        live,
+        workload=workload,
+        other_workloads=_workloads_of(root, others),
+        other_owner=None if workload is None else _other_owner(cluster, workload, root),
+    )
+    if by_workload and not live.workloads:
+        return live
+    return replace(live, sources=policy_sources.effective(cluster, live))
+
+
+def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:
+    """Return the owner's Namespace, or None if it is gone; for a Job only its name, without a read.
+
+    A Job has its final labels. In a namespace that is being deleted the API server refuses all new objects.
+    """
+    name = root.metadata.namespace
+    if known_kind_of(root).is_job:
+        metadata = ObjectMeta(name=name)
+        return Namespace(api_version=NAMESPACES.api_version, kind=NAMESPACES.kind, metadata=metadata)
+    body = cluster.get(NAMESPACES, name)
+    return Namespace.read(body) if body else None
+
+
+def _newest_version(*objects: KubernetesObject | None) -> str:
+    """Return the highest resourceVersion; those of one API server are whole numbers (KEP-5504)."""
+    versions = (found.metadata.resource_version for found in objects if found is not None)
+    return max(versions, key=lambda version: (len(version), version), default="")
+
+
+def _workloads_of(root: OwnerObject, workloads: Iterable[Object]) -> tuple[Workload, ...]:
+    """Return the Workloads whose controllerRef names an owner."""
+    named = {"apiGroup": known_kind_of(root).resource.group, "kind": root.kind, "name": root.metadata.name}
+    return tuple(Workload.read(body) for body in workloads if body["spec"].get("controllerRef") == named)
+
+
+def _other_owner(cluster: Cluster, workload: Workload, root: OwnerObject) -> OwnerObject | None:
+    """Return the owner that the Workload's labels and controllerRef name, if it exists and is not `root`.
+
+    Where its kind is not served it counts as existing: an API server may serve it in another version.
+    """
+    uid = workload.metadata.labels.get(OWNER_UID, "")
+    named = workload.spec.controller_ref
+    kind = owner_kind(named.api_group, named.kind)
+    if uid in {"", root.metadata.uid} or kind is None:
+        return None
+    namespace = workload.metadata.namespace
+    try:
+        body = cluster.get(kind.resource, named.name, namespace)
+    except errors.ApiGone:
+        metadata = {"name": named.name, "namespace": namespace, "uid": uid}
+        body = {"apiVersion": kind.resource.api_version, "kind": named.kind, "metadata": metadata}
+    return kind.view.read(body) if body is not None and body["metadata"]["uid"] == uid else None

@@ -1,0 +1,155 @@
+"""The owner of an object, and the objects that a sweep looks at; on a cluster made of files."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.cluster.interface import Object
+from muster.cluster.observe import sweep
+from muster.cluster.observe.owner import read_owner
+from muster.objects.meta import ObjectRef
+from muster.objects.resources import NODES, PODS, WORKLOADS
+from muster.policy.model import NoOp, Plan
+from muster.runtime.steps import step_named
+from tests.support.builders import (
+    NOW,
+    a_child_job,
+    a_gang,
+    a_job,
+    a_jobset,
+    a_jobset_of_trainjob,
+    a_pod,
+    a_pod_group,
+    a_trainjob,
+    a_users_workload,
+    a_workload,
+    an_object,
+    being_deleted,
+    bound,
+    labelled,
+    named,
+    of_uid,
+    owned_by,
+    pods_of,
+    ref,
+    with_condition,
+    with_spec,
+)
+from tests.unit.cluster.counting import CountingSnapshot
+
+TEAM = "team-a"
+TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
+CHILD = a_child_job(JOBSET, "node", 0)
+CHAIN = (TRAINJOB, JOBSET, CHILD)
+GROUP = a_pod_group("llama-trainer-22222222", root=TRAINJOB)
+OTHER = of_uid("another-uid")
+ASIDE = a_jobset(modifiers=[named("aside"), owned_by(TRAINJOB)])
+VOLCANO = an_object("batch.volcano.sh/v1alpha1", "Job", "llama", "volcano-uid")
+OF_VOLCANO = a_users_workload()
+OF_VOLCANO["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}
+
+
+@pytest.mark.parametrize("subject", [TRAINJOB, JOBSET, CHILD, GROUP, a_workload(root=TRAINJOB)])
+def test_the_root_owner_is_found(subject: Object) -> None:
+    """Whatever the event was about, the plan is for the root owner."""
+    workload = a_workload(a_gang("trainer", 2), root=TRAINJOB)
+    cluster = CountingSnapshot(*CHAIN, GROUP, workload, *pods_of(CHILD))
+    inputs = step_named("resize_gang").observe(cluster, ref(subject))
+    live, members = inputs.resolved.live, inputs.members
+    assert (live.owner.ref, live.runner.ref, live.subject) == (ref(TRAINJOB), ref(JOBSET), ref(subject))
+    assert [len(found) for found in (members.jobs, members.groups, members.pods)] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("subject", "objects", "owner"),
+    [
+        pytest.param(a_job(), (), "", id="gone"),
+        pytest.param(a_job(), (a_job(OTHER),), "", id="another Job has its name"),
+        pytest.param(CHILD, (CHILD, a_jobset(modifiers=[OTHER])), "", id="its JobSet was made anew"),
+        pytest.param(JOBSET, (JOBSET, a_trainjob(OTHER)), "", id="its TrainJob was made anew"),
+        pytest.param(ASIDE, (TRAINJOB, JOBSET, ASIDE), "JobSet aside", id="not the JobSet of the TrainJob"),
+        pytest.param(a_job(), (a_job(owned_by(VOLCANO)),), "Job llama", id="below an unknown controller"),
+        pytest.param(
+            a_users_workload(), (a_users_workload(), a_job()), "Job llama", id="a user's Workload names it"
+        ),
+        pytest.param(a_users_workload(), (OF_VOLCANO, a_job()), "", id="a Job of another API group"),
+    ],
+)
+def test_who_is_the_owner(subject: Object, objects: tuple[Object, ...], owner: str) -> None:
+    """UIDs and API groups distinguish owners, names do not."""
+    live, _ = read_owner(CountingSnapshot(*objects), ref(subject))
+    assert (f"{live.owner.kind} {live.owner.metadata.name}" if live.owner else "") == owner
+
+
+def test_a_sweep_looks_at_root_owners() -> None:
+    """Not at what another of them controls, nor what has ended, nor Jobs without a group label."""
+    objects = (
+        *CHAIN,
+        a_jobset(modifiers=[named("alone")]),
+        a_job(named("plain"), label=None),
+        a_job(named("done"), with_condition("Complete")),
+        a_job(named("marked")),
+        a_job(named("broken"), with_spec(parallelism="many")),
+    )
+    found = [f"{one.kind} {one.name}" for one in sweep.owners(CountingSnapshot(*objects), TEAM)]
+    assert found == ["TrainJob llama", "JobSet alone", "Job marked", "Job broken"]
+
+
+GONE = labelled({"muster.dev/owner-uid": "gone"})
+
+
+@pytest.mark.parametrize(
+    ("not_served", "removed"),
+    [
+        ((), ["PodGroup left-gone", "PodGroup llama-trainer-22222222", "Workload left"]),
+        (("TrainJob",), ["PodGroup left-gone", "Workload left"]),
+    ],
+)
+def test_orphans_are_removed(not_served: tuple[str, ...], removed: list[str]) -> None:
+    """After another look at the owners; those of an owner whose kind is not served may be in use."""
+    left = a_pod_group("left-gone", GONE, lambda group: group["metadata"].pop("ownerReferences"))
+    workload = a_workload(modifiers=[named("left"), GONE])
+    cluster = CountingSnapshot(a_job(), left, workload, GROUP, a_users_workload(), missing=not_served)
+    step = step_named("create_workload")
+    orphans = [found for found in step.swept(cluster, TEAM) if isinstance(found, sweep.PossibleOrphan)]
+    assert [f"{one.kind} {one.name}" for one in orphans] == removed
+    plans = [step.plan(step.observe(cluster, orphan), NOW) for orphan in orphans]
+    assert [[action.target.name for action in plan.actions] for plan in plans if isinstance(plan, Plan)] == [
+        [orphan.name] for orphan in orphans
+    ]
+    alive = [a_job(of_uid("gone")), left, workload]
+    assert all(
+        isinstance(step.plan(step.observe(CountingSnapshot(*objects), orphan), NOW), NoOp)
+        for objects in (alive, [])
+        for orphan in (orphans[0], orphans[-1])
+    )
+
+
+def test_a_sweep_looks_at_gated_pods() -> None:
+    """Each group that exists and has some, and each pod that has no schedulingGroup."""
+    job, other, lost = a_job(pods=4), a_job(named("other"), of_uid("99999999-x")), a_job(named("lost"))
+    bare = a_pod(None, 0, named("bare"), lambda pod: pod["spec"].pop("schedulingGroup"))
+    pods = (*pods_of(job), a_pod(other, 0, bound), a_pod(other, 1, being_deleted), *pods_of(lost), bare)
+    cluster = CountingSnapshot(a_pod_group(), *pods)
+    assert [found.name for found in sweep.gated_pods(cluster, TEAM)] == ["llama-main-33333333", "bare"]
+
+
+def test_a_namespace_of_a_sweep_is_listed_once() -> None:
+    """What is not listed is read live, once; a kind that is not served has no objects."""
+    cluster = CountingSnapshot(a_job(), *pods_of(a_job()), missing=("Workload",))
+    listed = sweep.ListedNamespace(cluster, TEAM, map(sweep.Listing, (PODS, WORKLOADS, NODES)))
+    for _ in range(2):
+        assert listed.get(PODS, "llama-0", TEAM) == a_pod()
+        assert len(listed.list(PODS, TEAM, labels="batch.kubernetes.io/job-name=llama")) == 2
+        assert [*sweep.objects_of(listed, TEAM, WORKLOADS, NODES)] == []
+        assert listed.list(PODS, "team-b") == []
+    assert cluster.reads == ["list Pod", "list Workload", "list Workload", "list Pod", "list Workload"]
+
+
+def test_objects_of_a_namespace() -> None:
+    """By reference; "" for those that are in none."""
+    node = an_object("v1", "Node", "n", "n")
+    del node["metadata"]["namespace"]
+    cluster = CountingSnapshot(a_pod(), node)
+    assert [*sweep.objects_of(cluster, TEAM, PODS, NODES)] == [ref(a_pod())]
+    assert [*sweep.objects_of(cluster, "", PODS, NODES)] == [ObjectRef("v1", "Node", "", "n", "n")]
