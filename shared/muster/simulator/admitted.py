@@ -19,15 +19,7 @@ RELEASE = "1.37"
 
 
 def admitted(obj: Object, namespace_labels: Mapping[str, str]) -> Object:
-    """Return a copy of a new Job or Pod as the policies leave it, empty fields left out.
-
-    Args:
-        obj: what the policies look at filled in: defaults, the priority of a pod.
-        namespace_labels: labels of its namespace.
-
-    Raises:
-        ApiError: 400, it is no object of its kind; 403, a policy fails on it.
-    """
+    """Return a copy of a new Job or Pod as the policies leave it, empty fields left out."""
     kind = _kinds()[obj["kind"]]
     read = Decoder(kind, object_meta(RELEASE)).read(copied(obj))
     creation = Creation(kind, Gates(), {"metadata": {"labels": dict(namespace_labels)}})

@@ -32,13 +32,7 @@ class ManifestError(ValueError):
 
 @dataclass(frozen=True)
 class Manifest:
-    """An object in a file.
-
-    Attributes:
-        path: the file.
-        line: the line in which the object begins, from 1.
-        object: the parsed object.
-    """
+    """An object in a file."""
 
     path: Path
     line: int
@@ -64,16 +58,6 @@ def load(
     """Apply the objects of files and folders to a server, with admission and validation; return their number.
 
     Folders are searched at any depth. Kustomizations are skipped; what they list is a file of the folder.
-
-    Args:
-        server: where to put the objects.
-        paths: files and folders.
-        loading: called with each file before it is read, and with `100 of 26120 objects` and so on.
-
-    Raises:
-        ManifestError: a path does not exist or has no manifests, a file is not YAML, or the server refuses an
-            object.
-        OSError: a file cannot be read.
     """
     found: list[Manifest] = []
     for file in (file for path in paths for file in _files(path)):

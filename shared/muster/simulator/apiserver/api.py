@@ -44,13 +44,7 @@ PAGE_NOT_FOUND = Response(404, b"404 page not found\n", content_type="text/plain
 
 
 class ApiBackend:
-    """The state of a server and the handler of its requests.
-
-    Attributes:
-        gates: the feature gates; may be replaced at any time.
-        intercept: called with every request under /api and /apis before it is executed.
-        stopped: set to end all watches.
-    """
+    """The state of a server and the handler of its requests."""
 
     def __init__(self, release: str, gates: Gates) -> None:
         self.release = release

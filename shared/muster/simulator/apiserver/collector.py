@@ -31,14 +31,7 @@ ENDED_PHASES = frozenset({"Succeeded", "Failed"})
 
 
 class Collector:
-    """Queues every change of the store and processes the queue on `run`.
-
-    Args:
-        store: the objects.
-        registry: the kinds served.
-        deleter: deletes dependents.
-        stop_serving: called with the name of a CustomResourceDefinition that was removed.
-    """
+    """Queues every change of the store and processes the queue on `run`."""
 
     def __init__(
         self, store: Store, registry: Registry, deleter: Deleter, stop_serving: Callable[[str], None]

@@ -18,16 +18,7 @@ CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind in one version, as the server serves it.
-
-    Attributes:
-        subresources: names such as `status`, `scale`, `binding`, `eviction`, `finalize`.
-        unconditional: a PUT without resourceVersion is accepted (AllowUnconditionalUpdate).
-        stored: False for a virtual resource, which is answered on creation and not stored.
-        schema: the OpenAPI schema with its references resolved.
-        definition: the CustomResourceDefinition of a custom resource.
-        scale: the JSONPaths of a CRD's scale subresource.
-    """
+    """A kind in one version, as the server serves it."""
 
     group: str
     version: str

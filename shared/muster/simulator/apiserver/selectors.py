@@ -47,11 +47,7 @@ SELECTABLE: Mapping[tuple[str, str], frozenset[str]] = {
 
 
 def labels_matcher(text: str) -> Matcher | None:
-    """Return the matcher of a `labelSelector` parameter; None if it selects everything.
-
-    Raises:
-        ApiError: 400, the selector is malformed.
-    """
+    """Return the matcher of a `labelSelector` parameter; None if it selects everything."""
     if not text.strip():
         return None
     requirements = [_requirement(part) for part in _split(text)]
@@ -107,11 +103,7 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
 
 
 def fields_matcher(kind: Kind, text: str) -> Matcher | None:
-    """Return the matcher of a `fieldSelector` parameter; None if it selects everything.
-
-    Raises:
-        ApiError: 400, the selector is malformed, or the kind does not support that field.
-    """
+    """Return the matcher of a `fieldSelector` parameter; None if it selects everything."""
     if not text.strip():
         return None
     terms: list[tuple[list[str], str, bool]] = []

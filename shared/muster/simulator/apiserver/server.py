@@ -49,11 +49,7 @@ class ApiServer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Start serving; requests are answered once this returns.
-
-        Raises:
-            OSError: the port is in use.
-        """
+        """Start serving; requests are answered once this returns."""
         self._server = HttpServer(self._address, self._api)
         self._address = self._server.server_address[0], self._server.server_address[1]  # type: ignore[assignment]
         self._thread = threading.Thread(
@@ -111,18 +107,7 @@ class ApiServer:
     def answer(
         self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes = b""
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Handle a request without HTTP.
-
-        Args:
-            method: GET, POST, PUT, PATCH or DELETE.
-            path: percent-encoded as in a URL.
-            query: the parameters; `watch` is not supported here.
-            headers: by lower-case name.
-            body: the request's body.
-
-        Returns:
-            Status, body, and headers other than Content-Type and Content-Length.
-        """
+        """Handle a request without HTTP."""
         response = self._api.handle(Request(method, path, query, headers, body))
         return response.status, response.encoded(), response.headers
 
@@ -148,9 +133,6 @@ class ApiServer:
         uid, resourceVersion, status and times are kept; admission, validation and garbage collection are
         skipped. Missing namespaces are created. CustomResourceDefinitions among the objects are served before
         the other objects are decoded.
-
-        Raises:
-            LookupError: the kind of an object is not served.
         """
         self._api.load(objects)
 
@@ -159,10 +141,6 @@ class ApiServer:
 
         Metadata that a server sets is left out, so an exported object can be given. Its status is written
         too, and a missing namespace is created.
-
-        Raises:
-            LookupError: the kind of the object is not served.
-            ApiError: the object is refused.
         """
         self._api.apply(obj)
 
@@ -171,12 +149,7 @@ class ApiServer:
         return self._api.snapshot()
 
     def kubeconfig(self, user: str = "") -> str:
-        """Return a kubeconfig for kubectl and the client libraries, as YAML.
-
-        Args:
-            user: the name that admission policies see, `system:serviceaccount:NAMESPACE:NAME`; empty for an
-                administrator.
-        """
+        """Return a kubeconfig for kubectl and the client libraries, as YAML."""
         return KUBECONFIG.format(url=self.url, user=user or ADMINISTRATOR)
 
 
@@ -201,15 +174,7 @@ current-context: embedded
 
 
 def serve(server: ApiServer, announce: Callable[[str], object]) -> None:
-    """Run a server until SIGINT or SIGTERM.
-
-    Args:
-        server: not started yet.
-        announce: called with the URL once the server answers.
-
-    Raises:
-        OSError: the port is in use.
-    """
+    """Run a server until SIGINT or SIGTERM."""
     # A shell starts background jobs with SIGINT ignored.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Blocked before any thread starts, so that the signal stays pending until sigwait below. A handler that

@@ -34,14 +34,7 @@ TITLES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class FieldError:
-    """A validation error of a field.
-
-    Attributes:
-        type: the machine-readable cause, such as `FieldValueInvalid`.
-        field: the path, `spec.podGroupTemplates[0].name`.
-        detail: the explanation, as the real server words it; may be empty.
-        value: the bad value; printed as JSON.
-    """
+    """A validation error of a field."""
 
     type: str
     field: str
@@ -112,15 +105,7 @@ def immutable(field: str, value: Any = None) -> FieldError:
 
 
 class ApiError(Exception):
-    """The failure of a request.
-
-    Attributes:
-        code: the HTTP status.
-        reason: the machine-readable reason, such as `AlreadyExists`.
-        message: the human-readable message.
-        details: `Status.details`; None omits it.
-        token: `Status.metadata.continue`; empty omits it.
-    """
+    """The failure of a request."""
 
     def __init__(
         self,
@@ -248,12 +233,7 @@ def version_too_large(asked: int, current: int) -> ApiError:
 
 
 def expired(message: str, token: str = "") -> ApiError:
-    """410: a resourceVersion or continue token older than the history.
-
-    Args:
-        message: the message of the error.
-        token: a new continue token for the rest of the list; empty for none.
-    """
+    """410: a resourceVersion or continue token older than the history."""
     return ApiError(410, "Expired", message, token=token)
 
 

@@ -53,14 +53,7 @@ class ObjectRecord:
 
 @dataclass(frozen=True)
 class ObjectChange:
-    """A change of an object.
-
-    Attributes:
-        type: ADDED, MODIFIED or DELETED.
-        record: the object after the change; if deleted, its last state with the version of the deletion.
-        before: the object before the change; None if added.
-        version: the resourceVersion of the change.
-    """
+    """A change of an object."""
 
     type: str
     record: ObjectRecord
@@ -72,10 +65,6 @@ class Store:
     """All objects under one lock, with one counter of resourceVersions.
 
     Hold the lock, which is re-entrant, around several calls to make them atomic.
-
-    Attributes:
-        lock: the lock.
-        on_change: called with every change, under the lock.
     """
 
     def __init__(self) -> None:
@@ -182,17 +171,7 @@ class Store:
     def subscribe(
         self, resource: GroupResource, version: int | None, listener: Callable[[ObjectChange], None]
     ) -> tuple[list[ObjectChange], Callable[[], None]] | None:
-        """Subscribe to the changes of a resource.
-
-        Args:
-            resource: the resource.
-            version: the resourceVersion to start after; None starts now.
-            listener: called under the lock with each later change; it must not block.
-
-        Returns:
-            The changes between `version` and now, and a function that ends the subscription; None if the
-            history no longer reaches back to `version`.
-        """
+        """Subscribe to the changes of a resource."""
         with self.lock:
             if version is not None and version < max(
                 self._dropped_until.get(resource, 0), self._compacted_at

@@ -21,16 +21,7 @@ def node(
     pods: int = 110,
     labels: Mapping[str, str] | None = None,
 ) -> Object:
-    """Return a ready node.
-
-    Args:
-        name: the name, also the value of the label kubernetes.io/hostname.
-        cpu: allocatable CPUs, a quantity.
-        memory: allocatable memory, a quantity.
-        gpu: allocatable nvidia.com/gpu; 0: the resource is absent.
-        pods: allocatable number of pods.
-        labels: additional labels, such as topology.kubernetes.io/rack.
-    """
+    """Return a ready node."""
     capacity = {"cpu": cpu, "memory": memory, "pods": str(pods)}
     if gpu:
         capacity["nvidia.com/gpu"] = str(gpu)
@@ -59,9 +50,6 @@ def shipped_runtime(name: str) -> Object:
     """Return the ClusterTrainingRuntime of this name in Trainer v2.3.0.
 
     The name is that of a TrainJob in a file of anybody, so it is compared and never part of a path.
-
-    Raises:
-        LookupError: Trainer ships no runtime of this name.
     """
     path = next((path for path in RUNTIMES.glob("*.yaml") if path.stem == name), None)
     if path is None:

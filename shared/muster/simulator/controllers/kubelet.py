@@ -65,11 +65,7 @@ class PodStage:
 
 
 def duration(text: str) -> float:
-    """Parse a Go duration into seconds.
-
-    Raises:
-        ValueError: the text is not a duration.
-    """
+    """Parse a Go duration into seconds."""
     if not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is no duration such as 500ms or 1m30s")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))

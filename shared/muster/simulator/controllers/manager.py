@@ -54,11 +54,7 @@ class Controllers:
         self._informers = Informers(connect, cache, kinds, self._worker.changed)
 
     def start(self) -> Self:
-        """Fill the cache and start the worker.
-
-        Raises:
-            Unavailable: the API server does not respond.
-        """
+        """Fill the cache and start the worker."""
         self._informers.start()
         self._worker.start()
         return self

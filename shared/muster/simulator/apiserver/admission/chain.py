@@ -43,18 +43,7 @@ SPEC_OF = {"Pod": "pod", "PodGroup": "pod group", "CompositePodGroup": "composit
 
 
 def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
-    """Change a new object as the admission plugins do; it is a fresh copy.
-
-    Args:
-        store: the objects.
-        kind: its kind.
-        obj: the new object.
-        gates: the feature gates.
-        user: the name of the user who creates it.
-
-    Raises:
-        ApiError: 403 or 404, a plugin refuses it.
-    """
+    """Change a new object as the admission plugins do; it is a fresh copy."""
     _in_live_namespace(store, kind, obj)
     if kind.custom:
         return
@@ -82,20 +71,7 @@ def validate(
     subresource: str = "",
     options: Mapping[str, str] | None = None,
 ) -> None:
-    """Judge a write by the ValidatingAdmissionPolicies in the server, after all other rules.
-
-    Args:
-        store: the objects.
-        kind: the kind that is written.
-        new: the object after the write; None for a deletion.
-        old: the object before it; None for a creation.
-        user: the name of the user who writes.
-        subresource: `status`; empty for the object itself.
-        options: `request.options` of the expressions; see `Attributes`.
-
-    Raises:
-        ApiError: a policy refuses it.
-    """
+    """Judge a write by the ValidatingAdmissionPolicies in the server, after all other rules."""
     policies = [record.obj for record in store.all(VALIDATING_POLICIES)]
     if not policies or kind.group == VALIDATING_POLICIES[0]:
         return
@@ -122,9 +98,6 @@ def keep_gang_sizes(store: Store, kind: Kind, obj: Object, old: Object, gates: G
     """Judge an update as 1.36 alone does: a Job of a gang keeps its parallelism.
 
     A validating plugin, so it comes after the kind's own rules (`plugin/pkg/admission/job`, v1.36.3).
-
-    Raises:
-        ApiError: 403, a plugin refuses it.
     """
     if kind.kind != "Job" or kind.custom or not gates.generic_workload:
         return

@@ -58,11 +58,7 @@ class ExpressionError(Exception):
 
 
 class Activation:
-    """The variables of expressions, converted once for each set of names that expressions use.
-
-    Args:
-        values: by the names in `NAMES`; what is left out is null.
-    """
+    """The variables of expressions, converted once for each set of names that expressions use."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -77,16 +73,7 @@ class Activation:
 
 
 def evaluated(expression: str, activation: Activation, variables: Mapping[str, str]) -> Any:
-    """Return the value of an expression as JSON.
-
-    Args:
-        expression: in CEL.
-        activation: the objects it speaks of.
-        variables: the expressions behind `variables.name`, translated.
-
-    Raises:
-        ExpressionError: it does not compile, or fails on these objects.
-    """
+    """Return the value of an expression as JSON."""
     text = translated(expression, variables)
     try:
         value = _compiled(text).eval(activation.of(_names_in(text)))
@@ -100,20 +87,12 @@ def evaluated(expression: str, activation: Activation, variables: Mapping[str, s
 
 
 def translated(expression: str, variables: Mapping[str, str]) -> str:
-    """Return the expression without constructors and variables.
-
-    Raises:
-        ExpressionError: it speaks of an unknown variable, or becomes longer than MOST_CHARACTERS.
-    """
+    """Return the expression without constructors and variables."""
     return _translated(expression, tuple(variables.items()))
 
 
 def constructed(value: Any, path: str = "Object") -> Any:
-    """Return the apply configuration that an expression made, without the names of types.
-
-    Raises:
-        ExpressionError: a field has an object of another field's type, or the whole is no `Object`.
-    """
+    """Return the apply configuration that an expression made, without the names of types."""
     if isinstance(value, list):
         return [constructed(item, path) for item in value]
     if not isinstance(value, dict):
@@ -138,11 +117,7 @@ def _environment() -> Any:
 
 
 def _substring(text: str, start: int, end: int | None = None) -> str:
-    """Part of a text as `substring` of cel-go v0.26 returns it (`ext/strings.go`).
-
-    Raises:
-        ValueError: the bounds are outside the text or the wrong way round.
-    """
+    """Part of a text as `substring` of cel-go v0.26 returns it (`ext/strings.go`)."""
     stop = len(text) if end is None else end
     if not 0 <= start <= stop <= len(text):
         raise ValueError(f"invalid substring range. start: {start}, end: {stop}")

@@ -28,16 +28,7 @@ EVERYTHING: Object = {}
 
 @dataclass(frozen=True)
 class Attributes:
-    """A write on its way through admission.
-
-    Attributes:
-        kind: the kind of its object.
-        namespace: the Namespace of its object, None for cluster-scoped objects.
-        operation: CREATE, UPDATE or DELETE.
-        subresource: `status`; empty for the object itself.
-        user: the name of the user who asks for it.
-        options: `request.options` of the expressions: `fieldManager`, if the request names one.
-    """
+    """A write on its way through admission."""
 
     kind: Kind
     namespace: Object | None
@@ -54,15 +45,7 @@ def bound(
     policies: Iterable[Object],
     bindings: Iterable[Object],
 ) -> Iterator[tuple[Object, Object]]:
-    """Yield each policy whose constraints select a write, with each of its bindings that does so too.
-
-    Args:
-        new: the object after the write; None for a deletion.
-        old: the object before it; None for a creation.
-        attributes: what is written, where and by whom.
-        policies: every policy of one kind.
-        bindings: every binding of that kind.
-    """
+    """Yield each policy whose constraints select a write, with each of its bindings that does so too."""
     by_policy: dict[str, list[Object]] = {}
     for binding in bindings:
         by_policy.setdefault(str(at(binding, "spec", "policyName")), []).append(binding)
@@ -99,11 +82,7 @@ def variables_of(spec: Object) -> dict[str, str]:
 
 
 def conditions_hold(spec: Object, given: Activation) -> bool:
-    """Whether all match conditions hold; a false one makes it False even if others fail to evaluate.
-
-    Raises:
-        ExpressionError: one fails, and all others hold.
-    """
+    """Whether all match conditions hold; a false one makes it False even if others fail to evaluate."""
     failures: list[ExpressionError] = []
     for condition in spec.get("matchConditions") or []:
         try:

@@ -37,14 +37,7 @@ from muster.simulator.apiserver.status import ApiError, refused
 
 @dataclass(frozen=True)
 class Creation:
-    """A new object on its way through admission.
-
-    Attributes:
-        kind: what it is.
-        gates: the switches, for defaults.
-        namespace: the Namespace it is created in, None for cluster-scoped objects.
-        user: the name of the user who creates it.
-    """
+    """A new object on its way through admission."""
 
     kind: Kind
     gates: Gates
@@ -60,17 +53,7 @@ class Creation:
 def mutated(
     obj: Object, creation: Creation, policies: Iterable[Object], bindings: Iterable[Object]
 ) -> Object:
-    """Return the object after all policies that act on it; the given one is left as it is.
-
-    Args:
-        obj: with its defaults filled in.
-        creation: what is being created, and where.
-        policies: every MutatingAdmissionPolicy there is.
-        bindings: every MutatingAdmissionPolicyBinding.
-
-    Raises:
-        ApiError: 403, a policy fails whose failurePolicy is Fail.
-    """
+    """Return the object after all policies that act on it; the given one is left as it is."""
     turns = [_Turn(*pair) for pair in bound(obj, None, creation.attributes, policies, bindings)]
     invoked: list[_Turn] = []
     due: list[_Turn] = []
@@ -125,11 +108,7 @@ class _Turn:
 
 
 def _patch(mutation: Object, given: Activation, variables: Mapping[str, str]) -> Object:
-    """Return the apply configuration of a mutation.
-
-    Raises:
-        ExpressionError: the expression fails, or makes no Object.
-    """
+    """Return the apply configuration of a mutation."""
     expression = at(mutation, "applyConfiguration", "expression")
     if expression is None:
         raise ExpressionError(f"patches of type {mutation.get('patchType')} are not evaluated here")
@@ -141,11 +120,7 @@ def _patch(mutation: Object, given: Activation, variables: Mapping[str, str]) ->
 
 
 def _applied(patch: Object, obj: Object, creation: Creation) -> Object:
-    """Return the object with an apply configuration merged into it, its defaults filled in.
-
-    Raises:
-        ExpressionError: the configuration has something that the kind does not have, or is atomic in it.
-    """
+    """Return the object with an apply configuration merged into it, its defaults filled in."""
     kind = creation.kind
     _read(patch, kind, "failed to convert patch object to typed object")
     atomic = ", ".join(_atomics(patch, kind.schema, ""))
@@ -158,11 +133,7 @@ def _applied(patch: Object, obj: Object, creation: Creation) -> Object:
 
 
 def _read(body: Object, kind: Kind, doing: str) -> Object:
-    """Return the object with empty fields left out.
-
-    Raises:
-        ExpressionError: a field is unknown or has the wrong type.
-    """
+    """Return the object with empty fields left out."""
     decoder = Decoder(kind, (kind.schema.get("properties") or {}).get("metadata") or {})
     try:
         read = decoder.read(body)

@@ -31,18 +31,7 @@ def check(
     policies: Iterable[Object],
     bindings: Iterable[Object],
 ) -> None:
-    """Evaluate the policies that select a write.
-
-    Args:
-        new: the object after the write; None for a deletion.
-        old: the object before it; None for a creation.
-        attributes: what is written, where and by whom.
-        policies: every ValidatingAdmissionPolicy there is.
-        bindings: every ValidatingAdmissionPolicyBinding.
-
-    Raises:
-        ApiError: a validation does not hold, with its reason (422 by default), or it fails and must not.
-    """
+    """Evaluate the policies that select a write."""
     given: Activation | None = None
     for policy, binding in bound(new, old, attributes, policies, bindings):
         if "Deny" not in (binding["spec"].get("validationActions") or ()):

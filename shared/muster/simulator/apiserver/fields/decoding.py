@@ -53,11 +53,7 @@ GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
 class Decoder:
-    """Decodes the body of a kind and collects its unknown fields.
-
-    Attributes:
-        unknown: the paths of the fields that were dropped, `spec.foo`; the first MOST_UNKNOWN.
-    """
+    """Decodes the body of a kind and collects its unknown fields."""
 
     def __init__(self, kind: Kind, meta: Schema) -> None:
         self.kind = kind
@@ -65,11 +61,7 @@ class Decoder:
         self._meta = meta
 
     def read(self, body: Any) -> Object:
-        """Return the object in a parsed body.
-
-        Raises:
-            ApiError: 400, the body is not an object or a field has the wrong type.
-        """
+        """Return the object in a parsed body."""
         if not isinstance(body, dict):
             raise self._error(
                 "json: cannot unmarshal " + _json_type(body, {}) + " into Go value of type " + self._go_type()
@@ -178,11 +170,7 @@ class Decoder:
 
 
 def with_defaults(obj: Object, schema: Schema) -> Object:
-    """Return a custom resource with the defaults of its schema at every level.
-
-    Raises:
-        ApiError: 500, they have more than MOST_DEFAULT_BYTES of JSON.
-    """
+    """Return a custom resource with the defaults of its schema at every level."""
     defaulted: Object = _Defaults().added(obj, schema)
     return defaulted
 

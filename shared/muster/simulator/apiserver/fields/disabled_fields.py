@@ -16,14 +16,7 @@ PREEMPTION_FIELDS_1_36 = ("disruptionMode", "priorityClassName", "priority")
 
 
 def drop_disabled_fields(kind: Kind, obj: Object, old: Object | None, gates: Gates) -> None:
-    """Remove the fields of disabled gates from an object.
-
-    Args:
-        kind: the kind of the object.
-        obj: the object; changed in place.
-        old: the stored object, whose fields stay; None on creation.
-        gates: the feature gates.
-    """
+    """Remove the fields of disabled gates from an object."""
     if kind.custom:
         return
     spec, old_spec = obj.get("spec") or {}, (old or {}).get("spec") or {}

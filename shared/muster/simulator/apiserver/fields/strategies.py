@@ -202,31 +202,25 @@ def _group_status(new: Object, _old: Object) -> list[FieldError]:
     return groups.group_status(new)
 
 
+def _same(check: Callable[[Object], list[FieldError]]) -> Checks:
+    return check, lambda new, _old: check(new), _no_errors
+
+
 def _group_checks(check: Callable[[Object, Object | None], list[FieldError]]) -> Checks:
     return lambda new: check(new, None), check, _group_status
 
 
 CHECKS: Mapping[str, Checks] = {
     "Pod": (pod.check_new, pod.check_changed, pod.check_status),
-    "Job": (job.check_new, job.check_changed, job.check_status),
+    "Job": (job.check_new, job.check_changed, _no_errors),
     "Workload": _group_checks(groups.workload),
     "PodGroup": _group_checks(groups.pod_group),
     "CompositePodGroup": _group_checks(groups.composite_pod_group),
     "PriorityClass": (other_kinds.new_priority_class, other_kinds.changed_priority_class, _no_errors),
-    "ConfigMap": (other_kinds.new_config_map, other_kinds.changed_config_map, _no_errors),
-    "Secret": (other_kinds.new_secret, other_kinds.changed_secret, _no_errors),
-    "Event": (other_kinds.new_event, lambda new, _old: other_kinds.new_event(new), _no_errors),
-    "MutatingAdmissionPolicy": (
-        other_kinds.new_policy,
-        lambda new, _old: other_kinds.new_policy(new),
-        _no_errors,
-    ),
-    "MutatingAdmissionPolicyBinding": (
-        other_kinds.new_binding,
-        lambda new, _old: other_kinds.new_binding(new),
-        _no_errors,
-    ),
-    "CustomResourceDefinition": (definitions.check_new, definitions.check_changed, _no_errors),
+    "ConfigMap": (other_kinds.config_map, other_kinds.changed_config_map, _no_errors),
+    "Secret": _same(other_kinds.config_map),
+    "Event": _same(other_kinds.event),
+    "CustomResourceDefinition": _same(definitions.check_new),
 }
 CHECKS_1_36: Mapping[str, Checks] = {
     "Workload": _group_checks(groups_1_36.workload),

@@ -45,15 +45,7 @@ NAMESPACE_BUSY = (
 
 @dataclass(frozen=True)
 class DeleteOptions:
-    """The options of `metav1.DeleteOptions` that are supported.
-
-    Attributes:
-        propagation: `propagationPolicy`; empty for the default of the kind.
-        grace: `gracePeriodSeconds`; None for the default of the object.
-        uid: the precondition on the UID; empty for none.
-        version: the precondition on the resourceVersion; empty for none.
-        dry_run: whether the deletion must not be persisted.
-    """
+    """The options of `metav1.DeleteOptions` that are supported."""
 
     propagation: str = ""
     grace: int | None = None
@@ -63,12 +55,7 @@ class DeleteOptions:
 
 
 def options_of(request: Request) -> DeleteOptions:
-    """Return the options in the body of a request, else in its query.
-
-    Raises:
-        ApiError: 400, the body is not a DeleteOptions, or its grace period no number; 422, the propagation
-            policy is unknown.
-    """
+    """Return the options in the body of a request, else in its query."""
     body: Any = request.json if request.body else {}
     if not isinstance(body, dict):
         raise bad_request("the body is no DeleteOptions")
@@ -104,22 +91,13 @@ def _grace(body: Object, request: Request) -> int | None:
 
 @dataclass(frozen=True)
 class Deleter:
-    """Deletes objects, or sets their deletionTimestamp.
-
-    Attributes:
-        store: the objects.
-        selects: returns the matcher for the selectors of a request on a collection.
-    """
+    """Deletes objects, or sets their deletionTimestamp."""
 
     store: Store
     selects: Callable[[Kind, RequestTarget, Request], Callable[[Object], bool]]
 
     def delete(self, target: RequestTarget, request: Request) -> Response:
-        """DELETE of an object.
-
-        Raises:
-            ApiError: 404, no object has that name; see `options_of` and `remove`.
-        """
+        """DELETE of an object."""
         kind, options = target.kind, options_of(request)
         with self.store.lock:
             record = self.store.get(kind.group_resource, target.key)
@@ -150,14 +128,7 @@ class Deleter:
         chain.validate(self.store, kind, None, old, request.user)
 
     def remove(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> tuple[bool, ObjectRecord]:
-        """Delete an object, or set its deletionTimestamp if a finalizer or a kubelet has to act first.
-
-        Returns:
-            Whether the object was removed, and its last or current state.
-
-        Raises:
-            ApiError: 403, the namespace cannot be deleted; 409, a precondition does not hold.
-        """
+        """Delete an object, or set its deletionTimestamp if a finalizer or a kubelet has to act first."""
         obj = record.obj
         _check_preconditions(kind, obj, options)
         if kind.group_resource == ("", "namespaces"):

@@ -21,12 +21,7 @@ CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Succ
 
 
 def bind(store: Store, target: RequestTarget, request: Request) -> Response:
-    """Bind a pod to a node: POST of a Binding (`pkg/registry/core/pod/storage/storage.go`, v1.37.1).
-
-    Raises:
-        ApiError: 400, the body is not a Binding of this pod; 422, it names no node; 404, there is no such
-            pod; 409, the pod is being deleted, already bound or gated.
-    """
+    """Bind a pod to a node: POST of a Binding (`pkg/registry/core/pod/storage/storage.go`, v1.37.1)."""
     body: Any = request.json
     if not isinstance(body, dict) or body.get("kind", "Binding") != "Binding":
         raise bad_request("not a Binding object")
@@ -96,11 +91,7 @@ def scale_of(kind: Kind, obj: Object) -> Object:
 
 
 def with_scale(kind: Kind, obj: Object, scale: Any) -> Object:
-    """Return a copy of a custom resource with the replicas of a Scale.
-
-    Raises:
-        ApiError: 400, the body is not a Scale.
-    """
+    """Return a copy of a custom resource with the replicas of a Scale."""
     if not isinstance(scale, dict) or scale.get("kind", "Scale") != "Scale":
         raise bad_request("the object provided is unrecognized (must be of type Scale)")
     replicas = at(scale, "spec", "replicas") or 0

@@ -60,15 +60,7 @@ GENERATE_ATTEMPTS = 8
 
 @dataclass(frozen=True)
 class Writer:
-    """Creates and updates objects.
-
-    Attributes:
-        store: the objects.
-        gates: returns the current feature gates.
-        release: `1.37` or `1.36`, whose admission plugins differ.
-        meta: the schema of `metadata`.
-        define: called with every CustomResourceDefinition that is created or changed.
-    """
+    """Creates and updates objects."""
 
     store: Store
     gates: Callable[[], Gates]
@@ -77,11 +69,7 @@ class Writer:
     define: Callable[[Object], None]
 
     def create(self, target: RequestTarget, request: Request) -> Response:
-        """POST of an object.
-
-        Raises:
-            ApiError: the request is rejected.
-        """
+        """POST of an object."""
         request.check_options("CreateOptions")
         obj = self._decode_with_defaults(target, request, target.object_in(request))
         _check_namespace(target, obj)
@@ -93,11 +81,7 @@ class Writer:
         return _response(201, target.kind, record)
 
     def update(self, target: RequestTarget, request: Request) -> Response:
-        """PUT of an object, its status or its scale.
-
-        Raises:
-            ApiError: the request is rejected.
-        """
+        """PUT of an object, its status or its scale."""
         request.check_options("UpdateOptions")
         with self.store.lock:
             current = self._current(target)
@@ -113,11 +97,7 @@ class Writer:
         return self._response_to(target, record)
 
     def patch(self, target: RequestTarget, request: Request) -> Response:
-        """PATCH of an object or subresource, in any of the four patch types.
-
-        Raises:
-            ApiError: the request is rejected.
-        """
+        """PATCH of an object or subresource, in any of the four patch types."""
         request.check_options("PatchOptions")
         if request.content_type == APPLY:
             return self._apply(target, request)

@@ -86,13 +86,7 @@ def with_structs(fields: Iterable[Path], schema: Schema) -> set[Path]:
 
 
 class Comparison:
-    """The difference between two values of a schema.
-
-    Attributes:
-        added: fields that only the second value has.
-        modified: fields whose value differs.
-        removed: fields that only the first value has.
-    """
+    """The difference between two values of a schema."""
 
     def __init__(self, before: Any, after: Any, schema: Schema) -> None:
         self.added: set[Path] = set()

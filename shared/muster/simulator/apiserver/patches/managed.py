@@ -121,15 +121,7 @@ def entries(managers: Managers) -> list[Object]:
 def after_update(
     live: Object, changed: Object, schema: Schema, manager: FieldManager, reset: Fields = EMPTY
 ) -> list[Object]:
-    """Return the managedFields after a POST, PUT or PATCH.
-
-    Args:
-        live: the object before the write; for a new one an object with empty structs.
-        changed: the object after the write, with defaults.
-        schema: the schema of the kind, with that of `metadata`.
-        manager: the manager of the write.
-        reset: prefixes of the fields that the endpoint cannot write.
-    """
+    """Return the managedFields after a POST, PUT or PATCH."""
     sent = changed if not manager.subresource else live  # a subresource does not take managedFields
     if at(sent, "metadata", "managedFields") and not managers_of(sent):
         return []  # an entry without manager or fields resets managedFields
@@ -154,22 +146,7 @@ def apply(
     force: bool,
     reset: Fields = EMPTY,
 ) -> tuple[Object, list[Object]]:
-    """Server-side apply: set the applied fields and remove those that the manager no longer applies.
-
-    Args:
-        live: the stored object; without uid if it is to be created.
-        applied: the applied configuration, without defaults.
-        schema: the schema of the kind, with that of `metadata`.
-        manager: the manager of the apply.
-        force: whether to take over fields of other managers.
-        reset: prefixes of the fields that the endpoint cannot write.
-
-    Returns:
-        The object to store and its managedFields.
-
-    Raises:
-        ApiError: 409, fields of other managers would change.
-    """
+    """Server-side apply: set the applied fields and remove those that the manager no longer applies."""
     managers = managers_of(live)
     if not managers and at(live, "metadata", "uid"):
         first = FieldManager(BEFORE_FIRST_APPLY, "Update", manager.api_version)

@@ -12,12 +12,7 @@ MAX_OPERATIONS = 10_000
 
 
 def json_patch(current: Object, operations: Any) -> Object:
-    """Return the object after a JSON patch.
-
-    Raises:
-        ApiError: 400, the body is not a list; 413, it has too many operations; 422, an operation or a `test`
-            fails.
-    """
+    """Return the object after a JSON patch."""
     import jsonpatch  # noqa: PLC0415 - takes 8 ms to import, and most runs need no JSON patch
 
     if not isinstance(operations, list):
@@ -50,11 +45,7 @@ def merge_patch(current: Any, patch: Any) -> Any:
 
 
 def checked_merge_patch(patch: Any) -> Object:
-    """Return the merge patch, checked to be an object.
-
-    Raises:
-        ApiError: 400, it is not an object.
-    """
+    """Return the merge patch, checked to be an object."""
     if not isinstance(patch, dict):
         raise bad_request(
             f"error decoding patch: json: cannot unmarshal {json_type(patch)} into Go value "

@@ -20,16 +20,7 @@ ORDER = "$setElementOrder/"
 
 
 def strategic_merge(current: Object, patch: Any, schema: Schema) -> Object:
-    """Return the object after a strategic merge patch.
-
-    Args:
-        current: the object; not changed.
-        patch: the parsed body.
-        schema: the schema of the kind, with that of `metadata`.
-
-    Raises:
-        ApiError: 400, a directive is unknown or malformed; 500, an item of a list lacks its merge key.
-    """
+    """Return the object after a strategic merge patch."""
     if not isinstance(patch, dict):
         raise bad_request(
             "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}"

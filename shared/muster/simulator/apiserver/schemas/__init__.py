@@ -57,11 +57,7 @@ def by_kind(release: str) -> dict[tuple[str, str, str], Schema]:
 
 
 def resource_definitions(*names: str) -> list[dict[str, Any]]:
-    """Return the CustomResourceDefinitions of JobSet and Trainer without descriptions; do not change them.
-
-    Args:
-        names: `jobset` (v0.12.0) and `trainer` (v2.3.0); no names means both.
-    """
+    """Return the CustomResourceDefinitions of JobSet and Trainer without descriptions; do not change them."""
     files = {"jobset": "jobset-0.12.0", "trainer": "trainer-2.3.0"}
     return [crd for name in names or files for crd in _definitions_in(files[name])]
 

@@ -1,21 +1,20 @@
 """Validation of custom resources with the OpenAPI schema of their CustomResourceDefinition.
 
 Messages as in k8s.io/apiextensions-apiserver v0.37.1, `pkg/apiserver/validation`, which passes on those of
-k8s.io/kube-openapi. `validation.cel` evaluates the CEL rules.
+k8s.io/kube-openapi. Of the CEL rules only `self == oldSelf`, which makes fields immutable, is understood:
+nearly all rules of JobSet's and the Trainer's definitions are of this form.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
+from muster.patterns import PatternError, has_match
+from muster.simulator.apiserver.http.requests import json_type
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import FieldError, invalid, not_supported, required, too_many
-from muster.simulator.apiserver.validation.cel import broken_rules, has_rules
-from muster.simulator.patterns import PatternError, has_match
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -35,52 +34,27 @@ ERRORS_BEFORE_CEL = frozenset(
 )
 """The types of errors after which CEL rules are not evaluated."""
 
-MOST_ERRORS, MOST_CHARACTERS = 100, 2**20
-"""The most errors of an object that are returned, and of characters but for the last one.
-
-The error of an enum names all its members, and that of a text its pattern, each maybe a megabyte."""
-
-CEL_SKIPPED = (
-    "some validation rules were not checked because the object was invalid; "
-    "correct the existing errors to complete validation"
-)
+META = {"apiVersion", "kind", "metadata"}
+CEL_SKIPPED = "some validation rules were not checked because the object was invalid"
+UNCHANGED = "self == oldSelf"
+_ABSENT: Final = object()
 
 
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
-    """Return the first errors of a custom resource outside its metadata.
-
-    Args:
-        obj: the custom resource.
-        old: it before an update; None on creation.
-        schema: its schema.
-    """
-    body = {key: value for key, value in obj.items() if key not in {"apiVersion", "kind", "metadata"}}
-    errors = _first(_value(body, _without_meta(schema), ""))
-    if any(error.type in ERRORS_BEFORE_CEL for error in errors) and has_rules(schema):
-        return [*errors, FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED, None)]
-    return _first(chain(errors, broken_rules(obj, old, schema)))
-
-
-def _first(errors: Iterable[FieldError]) -> list[FieldError]:
-    """Return the first errors, MOST_ERRORS at most, or as many as have MOST_CHARACTERS."""
-    kept: list[FieldError] = []
-    characters = 0
-    for error in errors:
-        kept.append(error)
-        value = len(error.value) if isinstance(error.value, str) else 0
-        characters += len(error.field) + len(error.detail) + value
-        if len(kept) == MOST_ERRORS or characters > MOST_CHARACTERS:
-            break
-    return kept
+    """Return the errors of a custom resource outside its metadata; `old` is None on creation."""
+    body = {key: value for key, value in obj.items() if key not in META}
+    errors = list(_value(body, _without_meta(schema), ""))
+    if any(error.type in ERRORS_BEFORE_CEL for error in errors):
+        skipped = FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED, None)
+        return [*errors, skipped] if "x-kubernetes-validations" in str(schema) else errors
+    if old is None:
+        return errors
+    return [*errors, *_broken_rules(obj, old, schema, "")]
 
 
 def _without_meta(schema: Schema) -> Schema:
-    properties = schema.get("properties") or {}
-    kept = {key: child for key, child in properties.items() if key not in {"apiVersion", "kind", "metadata"}}
-    required_names = [
-        name for name in schema.get("required") or () if name not in {"apiVersion", "kind", "metadata"}
-    ]
-    return schema | {"properties": kept, "required": required_names}
+    properties = {key: child for key, child in (schema.get("properties") or {}).items() if key not in META}
+    return schema | {"properties": properties, "required": set(schema.get("required") or ()) - META}
 
 
 def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
@@ -114,17 +88,8 @@ def _expected_type(value: Any, schema: Schema) -> str:
 
 
 def _wrong_type(value: Any, expected: str, path: str) -> FieldError:
-    type_names = {
-        dict: "object",
-        list: "array",
-        str: "string",
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-    }
-    actual = type_names.get(type(value), "null")
-    detail = f'{path} in body must be of type {expected}: "{actual}"'
-    return FieldError("FieldValueTypeInvalid", path, detail, actual)
+    detail = f'{path} in body must be of type {expected}: "{json_type(value)}"'
+    return FieldError("FieldValueTypeInvalid", path, detail, json_type(value))
 
 
 def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:
@@ -154,20 +119,15 @@ def _list(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
 
 
 def _duplicates(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
-    list_type = schema.get("x-kubernetes-list-type")
     keys = schema.get("x-kubernetes-list-map-keys") or ()
-    seen: set[str] = set()
+    if schema.get("x-kubernetes-list-type") not in {"map", "set"}:
+        return
+    seen: list[Any] = []
     for index, item in enumerate(value):
-        if list_type == "map" and isinstance(item, dict):
-            identity: Any = {key: item.get(key) for key in keys}
-        elif list_type == "set":
-            identity = item
-        else:
-            continue
-        serialized = json.dumps(identity, sort_keys=True)
-        if serialized in seen:
+        identity = {key: item.get(key) for key in keys} if keys and isinstance(item, dict) else item
+        if identity in seen:
             yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", identity)
-        seen.add(serialized)
+        seen.append(identity)
 
 
 def _text(value: str, schema: Schema, path: str) -> Iterator[FieldError]:
@@ -190,3 +150,25 @@ def _number(value: float, schema: Schema, path: str) -> Iterator[FieldError]:
         yield invalid(path, value, f"{path} in body should be greater than or equal to {schema['minimum']}")
     if value > schema.get("maximum", value):
         yield invalid(path, value, f"{path} in body should be less than or equal to {schema['maximum']}")
+
+
+def _broken_rules(value: Any, old: Any, schema: Schema, path: str) -> Iterator[FieldError]:
+    """Yield the rules `self == oldSelf` that an update breaks; rules of other forms are not judged."""
+    if value is _ABSENT or old is _ABSENT or value == old:
+        return
+    for rule in schema.get("x-kubernetes-validations") or ():
+        if rule.get("rule", "").strip() == UNCHANGED:
+            yield FieldError("FieldValueInvalid", path, rule.get("message") or f"failed rule: {UNCHANGED}")
+    if isinstance(value, dict) and isinstance(old, dict):
+        properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+        for key, item in value.items():
+            child = properties.get(key, others)
+            if isinstance(child, dict) and key != "metadata":
+                child_path = f"{path}.{key}" if path else key
+                yield from _broken_rules(item, old.get(key, _ABSENT), child, child_path)
+    elif isinstance(value, list) and isinstance(old, list) and schema.get("x-kubernetes-list-type") == "map":
+        keys = schema.get("x-kubernetes-list-map-keys") or ()
+        before = {tuple(item.get(key) for key in keys): item for item in old}
+        for index, item in enumerate(value):
+            match = before.get(tuple(item.get(key) for key in keys), _ABSENT)
+            yield from _broken_rules(item, match, schema.get("items") or {}, f"{path}[{index}]")

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: their validation, their status, and the kinds they define.
+"""CustomResourceDefinitions: what of them is validated, their status, and the kinds they define.
 
 Source: k8s.io/apiextensions-apiserver v0.37.1, `pkg/apis/apiextensions/validation`. Schemas are not
 checked to be structural.
@@ -9,52 +9,21 @@ from __future__ import annotations
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import FieldError, immutable, invalid, not_supported, required
-from muster.simulator.apiserver.validation import names
+from muster.simulator.apiserver.status import FieldError, invalid, not_supported, required
 
 
 def check_new(obj: Object) -> list[FieldError]:
     """Return the errors of a new CustomResourceDefinition."""
     spec = obj.get("spec") or {}
-    errors: list[FieldError] = []
-    if not spec.get("group"):
-        errors.append(required("spec.group"))
-    plural = at(spec, "names", "plural") or ""
-    errors += [
-        required(f"spec.names.{field}") for field in ("plural", "kind") if not at(spec, "names", field)
-    ]
-    if plural:
-        errors += [invalid("spec.names.plural", plural, problem) for problem in names.dns_1035_label(plural)]
-    if name_of(obj) != f"{plural}.{spec.get('group', '')}":
-        detail = 'must be spec.names.plural+"."+spec.group'
-        errors.append(invalid("metadata.name", name_of(obj), detail))
-    scope = spec.get("scope")
-    if scope not in {"Namespaced", "Cluster"}:
-        errors.append(not_supported("spec.scope", scope or "", ("Cluster", "Namespaced")))
-    return errors + _versions(spec)
-
-
-def _versions(spec: Object) -> list[FieldError]:
+    errors = [required(f"spec.names.{field}") for field in ("plural", "kind") if not at(spec, "names", field)]
+    if name_of(obj) != f"{at(spec, 'names', 'plural')}.{spec.get('group', '')}":
+        errors.append(invalid("metadata.name", name_of(obj), 'must be spec.names.plural+"."+spec.group'))
+    if spec.get("scope") not in {"Namespaced", "Cluster"}:
+        errors.append(not_supported("spec.scope", spec.get("scope") or "", ("Cluster", "Namespaced")))
     versions = spec.get("versions") or []
-    stored = [version for version in versions if version.get("storage")]
-    errors: list[FieldError] = []
-    if len(stored) != 1:
-        errors.append(
-            invalid("spec.versions", versions, "must have exactly one version marked as storage version")
-        )
-    for index, version in enumerate(versions):
-        if not at(version, "schema", "openAPIV3Schema"):
-            detail = "schemas are required"
-            errors.append(required(f"spec.versions[{index}].schema.openAPIV3Schema", detail))
-    return errors
-
-
-def check_changed(new: Object, old: Object) -> list[FieldError]:
-    """Return the errors of an updated CustomResourceDefinition."""
-    errors = check_new(new)
-    for path in (("group",), ("scope",), ("names", "kind"), ("names", "plural")):
-        if at(new, "spec", *path) != at(old, "spec", *path):
-            errors.append(immutable(f"spec.{'.'.join(path)}", at(new, "spec", *path)))
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        why = "must have exactly one version marked as storage version"
+        errors.append(invalid("spec.versions", versions, why))
     return errors
 
 
@@ -79,12 +48,7 @@ def established(obj: Object) -> Object:
 
 
 def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
-    """Return the kinds of the served versions of a definition, the stored version first.
-
-    Args:
-        obj: the CustomResourceDefinition.
-        meta: the schema of `metadata`, which definitions do not specify.
-    """
+    """Return the kinds of the served versions of a definition, the stored version first."""
     spec = obj["spec"]
     crd_names = spec["names"]
     kinds = []

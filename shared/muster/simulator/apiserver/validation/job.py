@@ -1,14 +1,15 @@
-"""Validation of Jobs: counts, selector, template, immutable fields and status.
+"""Validation of Jobs: counts, selector, template and immutable fields.
 
 Source (v1.37.1): `pkg/apis/batch/validation/validation.go`, `pkg/registry/batch/job/strategy.go` and
-`pkg/apis/batch/v1/zz_generated.validations.go`. Pod failure and success policies are not validated.
+`pkg/apis/batch/v1/zz_generated.validations.go`. Policies of failure and success, and the status, are not
+validated.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from muster.simulator.apiserver.objects import Object, at, copied, name_of, uid_of
+from muster.simulator.apiserver.objects import Object, at, name_of
 from muster.simulator.apiserver.selectors import selects
 from muster.simulator.apiserver.status import OMITTED, FieldError, immutable, invalid, not_supported, required
 from muster.simulator.apiserver.validation import names
@@ -32,10 +33,12 @@ from muster.simulator.apiserver.validation.rules import (
     unique,
 )
 
-MAX_PARALLELISM_INDEXED = 100_000
 COUNT_FIELDS = (
-    *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
-    *("backoffLimitPerIndex", "maxFailedIndexes"),
+    "parallelism",
+    "completions",
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "ttlSecondsAfterFinished",
 )
 IMMUTABLE_FIELDS = (
     "completionMode",
@@ -63,46 +66,20 @@ _SPEC = Struct({"scheduling": Field((not_set_later, optional), lambda: _SCHEDULI
 def check_new(job: Object) -> list[FieldError]:
     """Return the errors of a new Job."""
     spec = job.get("spec") or {}
-    return (
-        _generated_labels(job)
-        + _spec(spec)
-        + _selector(spec)
-        + _hostnames(job)
-        + check(_SPEC, spec, None, "spec")
-    )
+    return _spec(spec) + _hostnames(job) + check(_SPEC, spec, None, "spec")
 
 
 def check_changed(new: Object, old: Object) -> list[FieldError]:
     """Return the errors of an updated Job."""
     spec, old_spec = new.get("spec") or {}, old.get("spec") or {}
-    errors = _spec(spec) + _selector(spec) + _completions(spec, old_spec)
-    if spec.get("selector") != old_spec.get("selector"):
-        errors.append(immutable("spec.selector", spec.get("selector")))
+    errors = _spec(spec) + _completions(spec, old_spec)
     errors += _template(spec, old)
     errors += [
-        immutable(f"spec.{f}", spec.get(f)) for f in IMMUTABLE_FIELDS if spec.get(f) != old_spec.get(f)
+        immutable(f"spec.{field}", spec.get(field))
+        for field in ("selector", *IMMUTABLE_FIELDS)
+        if spec.get(field) != old_spec.get(field)
     ]
     return errors + _policy_variant(spec, old_spec) + _hostnames(new) + check(_SPEC, spec, old_spec, "spec")
-
-
-def _generated_labels(job: Object) -> list[FieldError]:
-    spec, labels = job.get("spec") or {}, at(job, "spec", "template", "metadata", "labels") or {}
-    if spec.get("manualSelector"):
-        return []
-    expected = {
-        "batch.kubernetes.io/controller-uid": uid_of(job),
-        "controller-uid": uid_of(job),
-        "batch.kubernetes.io/job-name": name_of(job),
-        "job-name": name_of(job),
-    }
-    path = "spec.template.metadata.labels"
-    return [
-        invalid(f"{path}[{key}]", labels, f"must be '{value}'")
-        if key in labels
-        else required(f"{path}[{key}]", f"must be '{value}'")
-        for key, value in expected.items()
-        if labels.get(key) != value
-    ]
 
 
 def _spec(spec: Object) -> list[FieldError]:
@@ -111,43 +88,20 @@ def _spec(spec: Object) -> list[FieldError]:
         for field in COUNT_FIELDS
         if (spec.get(field) or 0) < 0
     ]
-    if spec.get("managedBy") is not None and "/" not in str(spec["managedBy"]):
-        detail = 'must be a domain-prefixed path (such as "acme.io/foo")'
-        errors.append(invalid("spec.managedBy", spec["managedBy"], detail))
-    errors += _mode(spec)
-    policy = spec.get("podReplacementPolicy")
-    supported = ("Failed",) if spec.get("podFailurePolicy") else ("Failed", "TerminatingOrFailed")
-    if policy is not None and policy not in supported:
-        errors.append(not_supported("spec.podReplacementPolicy", policy, supported))
-    errors += _min_count(spec) + _disruption_mode(spec)
-    pod_spec = at(spec, "template", "spec") or {}
-    errors += check_spec(pod_spec, "spec.template.spec")
-    return errors + _restart_policy(spec, pod_spec)
-
-
-def _mode(spec: Object) -> list[FieldError]:
-    mode, completions = spec.get("completionMode"), spec.get("completions")
-    errors: list[FieldError] = []
+    mode = spec.get("completionMode")
     if mode not in {"NonIndexed", "Indexed", None}:
         errors.append(not_supported("spec.completionMode", mode, ("NonIndexed", "Indexed")))
-    if mode == "Indexed":
-        if completions is None:
-            errors.append(required("spec.completions", "when completion mode is Indexed"))
-        parallelism = spec.get("parallelism") or 0
-        if parallelism > MAX_PARALLELISM_INDEXED:
-            limit = f"must be less than or equal to {MAX_PARALLELISM_INDEXED} when completion mode is Indexed"
-            errors.append(invalid("spec.parallelism", parallelism, limit))
-        failed = spec.get("maxFailedIndexes")
-        if failed is not None and completions is not None and failed > completions:
-            errors.append(
-                invalid("spec.maxFailedIndexes", failed, "must be less than or equal to completions")
-            )
-        return errors
-    return errors + [
-        invalid(f"spec.{field}", spec[field], "requires indexed completion mode")
-        for field in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy")
-        if spec.get(field) is not None
-    ]
+    if mode == "Indexed" and spec.get("completions") is None:
+        errors.append(required("spec.completions", "when completion mode is Indexed"))
+    pod_spec = at(spec, "template", "spec") or {}
+    errors += _min_count(spec) + _disruption_mode(spec) + check_spec(pod_spec, "spec.template.spec")
+    if pod_spec.get("restartPolicy") == "Always":
+        errors.append(required("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
+    labels = at(spec, "template", "metadata", "labels") or {}
+    if not selects(spec.get("selector") or {}, labels):
+        why = "`selector` does not match template `labels`"
+        errors.append(invalid("spec.template.metadata.labels", labels, why))
+    return errors
 
 
 def _min_count(spec: Object) -> list[FieldError]:
@@ -180,26 +134,6 @@ def _policy_variant(spec: Object, old_spec: Object) -> list[FieldError]:
     return [invalid("spec.scheduling.schedulingPolicy", None, detail)]
 
 
-def _restart_policy(spec: Object, pod_spec: Object) -> list[FieldError]:
-    path, policy = "spec.template.spec.restartPolicy", pod_spec.get("restartPolicy")
-    if policy in {None, "Always"}:
-        return [required(path, 'valid values: "OnFailure", "Never"')]
-    if policy not in {"OnFailure", "Never"}:
-        return [not_supported(path, policy, ("OnFailure", "Never"))]
-    if spec.get("podFailurePolicy") and policy != "Never":
-        return [invalid(path, policy, 'only "Never" is supported when podFailurePolicy is specified')]
-    return []
-
-
-def _selector(spec: Object) -> list[FieldError]:
-    if spec.get("selector") is None:
-        return [required("spec.selector")]
-    labels = at(spec, "template", "metadata", "labels")
-    if selects(spec["selector"], labels or {}):
-        return []
-    return [invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")]
-
-
 def _hostnames(job: Object) -> list[FieldError]:
     spec = job.get("spec") or {}
     if spec.get("completionMode") != "Indexed" or not spec.get("completions"):
@@ -230,18 +164,22 @@ def _template(spec: Object, old: Object) -> list[FieldError]:
     template, old_template = spec.get("template") or {}, at(old, "spec", "template") or {}
     if not _template_mutable(old):
         return [] if template == old_template else [immutable("spec.template", template)]
-    allowed = copied(old_template)
-    _copy_fields(allowed, template, "metadata", ("labels", "annotations"))
-    _copy_fields(allowed, template, "spec", ("nodeSelector", "tolerations", "schedulingGates"))
-    _copy_node_affinity(allowed["spec"], template.get("spec") or {})
-    for field in ("containers", "initContainers"):
-        containers = at(template, "spec", field) or []
-        allowed_containers = allowed["spec"].get(field) or []
-        for allowed_container, container in zip(allowed_containers, containers, strict=False):
-            if allowed_container.get("name") == container.get("name"):
-                _copy_field(allowed_container, container, "resources")
-    unchanged = allowed.get("spec") == template.get("spec")
-    return [] if unchanged else [immutable("spec.template.spec", template.get("spec"))]
+    directives = ("nodeSelector", "tolerations", "schedulingGates", "affinity")
+    new_spec, old_spec = (
+        {
+            key: _without_resources(value)
+            for key, value in (each.get("spec") or {}).items()
+            if key not in directives
+        }
+        for each in (template, old_template)
+    )
+    return [] if new_spec == old_spec else [immutable("spec.template.spec", template.get("spec"))]
+
+
+def _without_resources(value: Any) -> Any:
+    if isinstance(value, list):
+        return [{**item, "resources": None} if isinstance(item, dict) else item for item in value]
+    return value
 
 
 def _template_mutable(old: Object) -> bool:
@@ -252,76 +190,3 @@ def _template_mutable(old: Object) -> bool:
     )
     started = status.get("startTime") is not None
     return bool(at(old, "spec", "suspend")) and (not started or suspended) and not status.get("active")
-
-
-def _copy_fields(target_object: Object, source: Object, section: str, fields: tuple[str, ...]) -> None:
-    target = target_object.setdefault(section, {})
-    for field in fields:
-        _copy_field(target, source.get(section) or {}, field)
-
-
-def _copy_field(target: Object, source: Object, field: str) -> None:
-    if field in source:
-        target[field] = source[field]
-    else:
-        target.pop(field, None)
-
-
-def _copy_node_affinity(target: Object, source: Object) -> None:
-    source_affinity: Any = source.get("affinity")
-    affinity = dict(target.get("affinity") or {})
-    _copy_field(affinity, source_affinity or {}, "nodeAffinity")
-    if affinity or source_affinity is not None:
-        target["affinity"] = affinity
-    else:
-        target.pop("affinity", None)
-
-
-TERMINAL_CONDITIONS = ("Failed", "Complete", "FailureTarget")
-
-
-def check_status(new: Object, old: Object) -> list[FieldError]:
-    """Return the errors of an updated status of a Job; terminal conditions stay true."""
-    status, old_status = new.get("status") or {}, old.get("status") or {}
-    errors = _finished(status, old_status) + [
-        invalid("status.conditions", OMITTED, f"cannot disable the terminal {kind}=True condition")
-        for kind in TERMINAL_CONDITIONS
-        if _is_true(old_status, kind) and not _is_true(status, kind)
-    ]
-    if status.get("failed", 0) < old_status.get("failed", 0):
-        errors.append(invalid("status.failed", status.get("failed", 0), "cannot decrease the failed counter"))
-    if _is_true(old_status, "SuccessCriteriaMet") and not _is_true(status, "SuccessCriteriaMet"):
-        detail = "cannot disable the SuccessCriteriaMet=True condition"
-        errors.append(invalid("status.conditions", OMITTED, detail))
-    return errors
-
-
-def _finished(status: Object, old_status: Object) -> list[FieldError]:
-    errors: list[FieldError] = []
-    completed = _is_true(status, "Complete") and not _is_true(old_status, "Complete")
-    failed = _is_true(status, "Failed") and not _is_true(old_status, "Failed")
-    if status.get("completionTime") and not _is_true(status, "Complete"):
-        detail = "cannot set completionTime when there is no Complete=True condition"
-        errors.append(invalid("status.completionTime", status["completionTime"], detail))
-    if completed and not status.get("completionTime"):
-        errors.append(required("status.completionTime", "completionTime is required for Complete jobs"))
-    for finished, kind, precondition in (
-        (failed, "Failed", "FailureTarget"),
-        (completed, "Complete", "SuccessCriteriaMet"),
-    ):
-        if finished and not _is_true(status, precondition):
-            detail = f"cannot set {kind}=True condition without the {precondition}=true condition"
-            errors.append(invalid("status.conditions", OMITTED, detail))
-    if completed or failed:
-        if status.get("active"):
-            errors.append(invalid("status.active", status["active"], "active>0 is invalid for finished job"))
-        if not status.get("startTime"):
-            errors.append(required("status.startTime", "startTime is required for finished job"))
-    return errors
-
-
-def _is_true(status: Object, condition_type: str) -> bool:
-    return any(
-        condition.get("type") == condition_type and condition.get("status") == "True"
-        for condition in status.get("conditions") or []
-    )

@@ -35,12 +35,7 @@ Rule = Callable[[Any, Any, str, bool], RuleResult]
 
 @dataclass(frozen=True)
 class Struct:
-    """The rules of a Go struct.
-
-    Attributes:
-        fields: by JSON name.
-        rules: the rules of the struct itself, such as unions.
-    """
+    """The rules of a Go struct."""
 
     fields: Mapping[str, Field]
     rules: tuple[Rule, ...] = ()
@@ -48,14 +43,7 @@ class Struct:
 
 @dataclass(frozen=True)
 class Field:
-    """The rules of a field.
-
-    Attributes:
-        rules: in the order in which Kubernetes applies them.
-        struct: returns the struct in the field or in the items of its list; a function, as structs recurse.
-        always: whether the struct is validated even if unset, because it is no pointer in Go.
-        key: the field that matches the items of a keyed list with the old ones.
-    """
+    """The rules of a field."""
 
     rules: tuple[Rule, ...] = ()
     struct: Callable[[], Struct] | None = None

@@ -77,11 +77,7 @@ class Cache:
             return True
 
     def replace(self, resource: Resource, items: Iterable[Object], version: str) -> list[Object]:
-        """Replace all objects of a kind by a list; objects newer than the list's resourceVersion stay.
-
-        Returns:
-            The objects that were added, changed or removed.
-        """
+        """Replace all objects of a kind by a list; objects newer than the list's resourceVersion stay."""
         listed = {key_of(item): item for item in items}
         old = [item for item in self.all(resource) if _version(item) <= int(version)]
         missing = [item for item in old if key_of(item) not in listed]

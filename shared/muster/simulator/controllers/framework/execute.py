@@ -40,11 +40,7 @@ class Executor:
         self._numbers = itertools.count()
 
     def execute(self, write: Write) -> list[Change]:
-        """Execute one write and return the objects it changed.
-
-        Raises:
-            ClusterError: the request failed.
-        """
+        """Execute one write and return the objects it changed."""
         return list(self._changes(write))
 
     def _changes(self, write: Write) -> Iterator[Change]:

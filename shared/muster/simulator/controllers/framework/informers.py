@@ -24,14 +24,7 @@ Handler = Callable[[Resource, Object], None]
 
 
 class Informers:
-    """Keeps a cache in sync with an API server and calls a handler on every change.
-
-    Args:
-        connect: creates a client. Each kind has a client of its own, because a watch holds its connection.
-        cache: the cache to update.
-        kinds: the kinds to watch.
-        handler: called with each change that the cache stored.
-    """
+    """Keeps a cache in sync with an API server and calls a handler on every change."""
 
     def __init__(
         self, connect: Callable[[], Client], cache: Cache, kinds: Iterable[Resource], handler: Handler
@@ -47,11 +40,7 @@ class Informers:
         ]
 
     def start(self, timeout: float = 10.0) -> None:
-        """Start and wait until every kind has been listed.
-
-        Raises:
-            Unavailable: the API server did not respond within `timeout` seconds.
-        """
+        """Start and wait until every kind has been listed."""
         for thread in self._threads:
             thread.start()
         for kind, synced in self._synced.items():

@@ -15,12 +15,7 @@ from muster.objects.resources import Resource
 
 @dataclass(frozen=True)
 class Create:
-    """POST of a new object.
-
-    Attributes:
-        failure: reason of the Warning Event on `owner` if the create fails; empty: no Event.
-        owner: the object that the Event is about.
-    """
+    """POST of a new object."""
 
     resource: Resource
     body: Object
@@ -103,15 +98,7 @@ def soonest(*seconds: float | None) -> float | None:
 def status_patch(
     resource: Resource, old: Object, status: Object, manager: str, *, locked: bool
 ) -> tuple[Patch, ...]:
-    """Return the merge patch from the status of `old` to `status`; empty if they are equal.
-
-    Args:
-        resource: the kind of `old`.
-        old: the object as read.
-        status: the desired status.
-        manager: field manager of the write.
-        locked: send the resourceVersion of `old`, so that a concurrent change fails the patch with 409.
-    """
+    """Return the merge patch from the status of `old` to `status`; empty if they are equal."""
     changes = merge_difference(old.get("status") or {}, status)
     if not changes:
         return ()

@@ -113,15 +113,7 @@ def schedule_group(root: GroupTree, nodes: Nodes, now: float) -> list[Write]:
 
 @dataclass(frozen=True)
 class _PodGroupOutcome:
-    """The outcome of a scheduling cycle for one PodGroup.
-
-    Attributes:
-        leaf: the PodGroup.
-        status: its status, or that of a failed parent.
-        assignments: the pods to bind, with their nodes.
-        fitted: uids of the pods that fit on a node, whether they are bound or not.
-        fit_errors: message by uid of the pods that fit on no node.
-    """
+    """The outcome of a scheduling cycle for one PodGroup."""
 
     leaf: GroupTree
     status: Status

@@ -111,17 +111,7 @@ def is_finished(trainjob: Object) -> bool:
 def build_objects(
     trainjob: Object, jobset: Object | None, runtime: Object | None, snapshot: Object | None
 ) -> tuple[Write, ...]:
-    """Return the applies of a missing snapshot and of a JobSet that does not run (NewObjects, Build).
-
-    Args:
-        trainjob: the TrainJob as stored.
-        jobset: the JobSet of the TrainJob's name, if it exists.
-        runtime: the referenced runtime as the Trainer's types read it, if it exists.
-        snapshot: the ConfigMap with the runtime as of the first sync.
-
-    Raises:
-        LookupError: there is neither snapshot nor runtime, or the snapshot has another owner.
-    """
+    """Return the applies of a missing snapshot and of a JobSet that does not run (NewObjects, Build)."""
     reference = trainjob["spec"]["runtimeRef"]
     writes: list[Write] = []
     effective = load(snapshot["data"]["runtime"]) if snapshot else runtime

@@ -26,15 +26,7 @@ class UnknownNumNodes(Exception):
 
 
 def build_jobset(trainjob: Object, runtime_spec: Object) -> Object:
-    """Return the JobSet that the Trainer applies, with the JobSet webhook's defaults.
-
-    Args:
-        trainjob: the TrainJob as stored.
-        runtime_spec: `spec` of the runtime or of its snapshot.
-
-    Raises:
-        UnknownNumNodes: a Flux runtime without `spec.trainer.numNodes`.
-    """
+    """Return the JobSet that the Trainer applies, with the JobSet webhook's defaults."""
     template = _patched(runtime_spec["template"], trainjob)
     spec = template["spec"]
     policy: Object | None = runtime_spec.get("mlPolicy")
