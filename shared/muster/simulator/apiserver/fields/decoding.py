@@ -7,139 +7,90 @@ defaulted here and validated by `validation.custom`.
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any
 
 from muster.simulator.apiserver.http.requests import json_type
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, copied
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import ApiError, bad_request
+from muster.simulator.apiserver.status import bad_request
 
-MOST_DEFAULT_BYTES = 1_572_864
-"""The most JSON that defaults add to a custom resource; etcd stores no larger one (`--max-request-bytes`).
-
-Those of a list in a list are multiplied: a definition of a kilobyte could add gigabytes."""
-
-MOST_UNKNOWN = 100
-"""The most unknown fields that are named; the path of each may have 40,000 characters."""
-
-OMITTED_ZEROS = frozenset(
-    {
-        *("active", "succeeded", "failed", "observedGeneration", "restartCount", "hostPort", "nodePort"),
-        *("hostNetwork", "hostPID", "hostIPC", "readOnly", "stdin", "stdinOnce", "tty", "unschedulable"),
-        *("globalDefault", "publishNotReadyAddresses", "allowWatchBookmarks", "deletionGracePeriod"),
-    }
-)
+OMITTED_ZEROS = {
+    *("active", "succeeded", "failed", "observedGeneration", "restartCount", "hostPort", "nodePort"),
+    *("hostNetwork", "hostPID", "hostIPC", "readOnly", "stdin", "stdinOnce", "tty", "unschedulable"),
+    *("globalDefault", "publishNotReadyAddresses"),
+}
 """Optional fields that are values with `omitempty` in Go: zero and false are not stored."""
 
-STORED_EMPTY_STRINGS = frozenset(
-    {
-        *(
-            "storageClassName",
-            "podGroupName",
-            "parentCompositePodGroupName",
-            "resourceClaimName",
-            "managedBy",
-        ),
-        *("resourceClaimTemplateName", "clusterIP", "message", "reason", "timeZone", "failedIndexes"),
-    }
-)
+STORED_EMPTY_STRINGS = {
+    *("storageClassName", "podGroupName", "parentCompositePodGroupName", "resourceClaimName", "managedBy"),
+    *("resourceClaimTemplateName", "clusterIP", "message", "reason", "timeZone", "failedIndexes"),
+}
 """Strings that are pointers in Go, or have no `omitempty`: the empty string is stored."""
-
-_INDEX = re.compile(r"\[\d+\]")
-GO_SCALARS = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
 class Decoder:
-    """Decodes the body of a kind and collects its unknown fields."""
+    """Decodes the body of a kind; `unknown` has the paths of the fields that were dropped."""
 
     def __init__(self, kind: Kind, meta: Schema) -> None:
         self.kind = kind
         self.unknown: list[str] = []
         self._meta = meta
 
-    def read(self, body: Any) -> Object:
-        """Return the object in a parsed body."""
-        if not isinstance(body, dict):
-            raise self._error(
-                "json: cannot unmarshal " + _json_type(body, {}) + " into Go value of type " + self._go_type()
-            )
+    def read(self, body: Object) -> Object:
+        """Return the object in a parsed body; ApiError 400 if a field has the wrong type."""
         obj: Object = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
-        metadata = body.get("metadata")
-        obj["metadata"] = self._struct(metadata or {}, self._meta, "metadata", "ObjectMeta")
+        obj["metadata"] = self._struct(body.get("metadata") or {}, self._meta, "metadata")
         rest = {key: value for key, value in body.items() if key not in {"apiVersion", "kind", "metadata"}}
-        if self.kind.custom:
-            obj |= self._pruned(rest, self.kind.schema, "")
-        else:
-            obj |= self._struct(rest, self.kind.schema, "", self.kind.kind)
-        return obj
+        decode = self._pruned if self.kind.custom else self._struct
+        return obj | decode(rest, self.kind.schema, "")
 
-    def _drop(self, path: str) -> None:
-        if len(self.unknown) < MOST_UNKNOWN:
-            self.unknown.append(path)
-
-    def _go_type(self) -> str:
-        return f"{self.kind.version}.{self.kind.kind}"
-
-    def _error(self, detail: str) -> Exception:
+    def _mismatch(self, value: Any, schema: Schema, path: str) -> Exception:
         kind, version = self.kind.kind, self.kind.version
-        return bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')
-
-    def _mismatch(self, value: Any, schema: Schema, path: str, owner: str) -> Exception:
-        field = f"{owner}.{_INDEX.sub('', path)}"
-        return self._error(
-            f"json: cannot unmarshal {_json_type(value, schema)} into Go struct field {field} "
-            f"of type {go_type(schema)}"
+        return bad_request(
+            f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal '
+            f"{json_type(value)} into Go struct field {path} of type {schema.get('type', 'object')}"
         )
 
-    def _struct(self, value: Any, schema: Schema, path: str, owner: str) -> Object:
+    def _struct(self, value: Any, schema: Schema, path: str) -> Object:
         if not isinstance(value, dict):
-            raise self._mismatch(value, schema, path, owner)
-        properties = schema.get("properties") or {}
-        required = schema.get("required") or ()
+            raise self._mismatch(value, schema, path)
+        properties, required = schema.get("properties") or {}, schema.get("required") or ()
         struct: Object = {}
-        owner = schema.get("x-name", owner)
         for key, item in value.items():
             child = properties.get(key)
             child_path = f"{path}.{key}" if path else key
             if child is None:
-                self._drop(child_path)
+                self.unknown.append(child_path)
             elif item is not None:
-                decoded = self._value(item, child, child_path, owner)
+                decoded = self._value(item, child, child_path)
                 if key in required or not _omitted(key, decoded, child):
                     struct[key] = decoded
         return struct
 
-    def _value(self, value: Any, schema: Schema, path: str, owner: str) -> Any:
+    def _value(self, value: Any, schema: Schema, path: str) -> Any:
         if "properties" in schema:
-            return self._struct(value, schema, path, owner)
+            return self._struct(value, schema, path)
         kind = schema.get("type")
         if kind == "array":
             if not isinstance(value, list):
-                raise self._mismatch(value, schema, path, owner)
-            items = schema["items"]
-            return [self._item(item, items, f"{path}[{i}]", path, owner) for i, item in enumerate(value)]
+                raise self._mismatch(value, schema, path)
+            return [self._item(item, schema["items"], f"{path}[{i}]") for i, item in enumerate(value)]
         if kind == "object":
             if not isinstance(value, dict):
-                raise self._mismatch(value, schema, path, owner)
+                raise self._mismatch(value, schema, path)
             values = schema.get("additionalProperties")
             if not isinstance(values, dict):
                 return value
-            return {
-                key: self._item(item, values, f"{path}.{key}", path, owner) for key, item in value.items()
-            }
+            return {key: self._item(item, values, f"{path}.{key}") for key, item in value.items()}
         if not _scalar_matches(value, schema):
-            raise self._mismatch(value, schema, path, owner)
+            raise self._mismatch(value, schema, path)
         return value
 
-    def _item(self, item: Any, schema: Schema, indexed: str, path: str, owner: str) -> Any:
-        if "properties" in schema:
-            return self._struct({} if item is None else item, schema, indexed, owner)
+    def _item(self, item: Any, schema: Schema, path: str) -> Any:
         if item is None:
-            return "" if schema.get("type") == "string" else item
-        return self._value(item, schema, path, owner)
+            return {} if "properties" in schema else "" if schema.get("type") == "string" else None
+        return self._value(item, schema, path)
 
     def _pruned(self, value: Any, schema: Schema, path: str) -> Any:
         """Return a value of a custom resource without the fields that its schema does not specify."""
@@ -165,46 +116,28 @@ class Decoder:
             ):
                 kept[key] = item
             else:
-                self._drop(child_path)
+                self.unknown.append(child_path)
         return kept
 
 
-def with_defaults(obj: Object, schema: Schema) -> Object:
-    """Return a custom resource with the defaults of its schema at every level."""
-    defaulted: Object = _Defaults().added(obj, schema)
+def with_defaults(value: Any, schema: Schema) -> Any:
+    """Return a value of a custom resource with the defaults of its schema at every level."""
+    if isinstance(value, list):
+        items = schema.get("items")
+        return [with_defaults(item, items) for item in value] if isinstance(items, dict) else value
+    if not isinstance(value, dict):
+        return value
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
+    defaulted: Object = {}
+    for key, item in value.items():
+        child = properties.get(key, additional if isinstance(additional, dict) else None)
+        if item is None and child and not child.get("nullable"):
+            continue  # null in a field that is not nullable counts as unset
+        defaulted[key] = with_defaults(item, child) if child else item
+    for key, child in properties.items():
+        if key not in defaulted and "default" in child:
+            defaulted[key] = with_defaults(copied(child["default"]), child)
     return defaulted
-
-
-class _Defaults:
-    """Adds the defaults of a schema to one object, and counts their bytes."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-
-    def added(self, value: Any, schema: Schema) -> Any:
-        """Return a value with the defaults of its schema at every level."""
-        if isinstance(value, list):
-            items = schema.get("items")
-            return [self.added(item, items) for item in value] if isinstance(items, dict) else value
-        if not isinstance(value, dict):
-            return value
-        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
-        defaulted: Object = {}
-        for key, item in value.items():
-            child = properties.get(key, additional if isinstance(additional, dict) else None)
-            if item is None and child and not child.get("nullable"):
-                continue  # null in a field that is not nullable counts as unset
-            defaulted[key] = self.added(item, child) if child else item
-        for key, child in properties.items():
-            if key not in defaulted and "default" in child:
-                self._count(key, child["default"])
-                defaulted[key] = self.added(copied(child["default"]), child)
-        return defaulted
-
-    def _count(self, key: str, default: Any) -> None:
-        self._bytes += len(key) + len(json.dumps(default))
-        if self._bytes > MOST_DEFAULT_BYTES:
-            raise ApiError(500, "", "etcdserver: request is too large", {})
 
 
 def _omitted(key: str, value: Any, schema: Schema) -> bool:
@@ -242,29 +175,3 @@ def overflows(value: int, schema: Schema) -> bool:
     """Whether an integer does not fit into the Go type of a schema, int32 or int64."""
     most = 2 ** (31 if schema.get("format") == "int32" else 63)
     return schema.get("type") == "integer" and not -most <= value < most
-
-
-def _json_type(value: Any, schema: Schema) -> str:
-    """Return the JSON type of a value as Go's decoder prints it; with the number if that does not fit."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (int, float)):
-        fits = isinstance(value, int) and not overflows(value, schema)
-        return "number" if fits else f"number {value}"
-    return json_type(value)
-
-
-def go_type(schema: Schema) -> str:
-    """Return the Go type of a schema: `[]v1.Container`, `int32`, `map[string]string`."""
-    if "x-go" in schema:
-        return str(schema["x-go"])
-    match schema.get("type"):
-        case "array":
-            return "[]" + go_type(schema["items"])
-        case "integer":
-            return str(schema.get("format", "int64"))
-        case "object":
-            values = schema.get("additionalProperties")
-            return "map[string]" + (go_type(values) if isinstance(values, dict) else "interface {}")
-        case scalar:
-            return GO_SCALARS.get(str(scalar), "interface {}")

@@ -36,7 +36,7 @@ from muster.simulator.apiserver.objects import (
     now,
 )
 from muster.simulator.apiserver.patches import managed
-from muster.simulator.apiserver.patches.plain import checked_merge_patch, json_patch, merge_patch
+from muster.simulator.apiserver.patches.plain import json_patch, merge_patch
 from muster.simulator.apiserver.patches.strategic import strategic_merge
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
@@ -134,7 +134,7 @@ class Writer:
             case "application/json-patch+json":
                 return json_patch(current, patch)
             case "application/merge-patch+json":
-                return dict(merge_patch(current, checked_merge_patch(patch)))
+                return merge_patch(current, patch)
             case "application/strategic-merge-patch+json" if not target.kind.custom:
                 return strategic_merge(current, patch, target.kind.schema)
             case "application/strategic-merge-patch+json":

@@ -24,19 +24,11 @@ def read_data(name: str) -> Any:
     return json.loads(gzip.decompress((Path(__file__).parent / f"{name}.json.gz").read_bytes()))
 
 
-def documents(release: str) -> dict[str, Schema]:
-    """Return a fresh copy of all schemas of a release by component name, with their `$ref`s."""
-    schemas: dict[str, Schema] = read_data(FILES[release])["components"]
-    return schemas
-
-
 @cache
 def components(release: str) -> dict[str, Schema]:
     """Return all schemas of a release by component name, every reference replaced by its schema."""
-    schemas = documents(release)
-    for name, schema in schemas.items():
-        schema["x-name"] = name.rpartition(".")[2]
-        schema["x-go"] = ".".join(name.rsplit(".", 2)[1:])
+    schemas: dict[str, Schema] = read_data(FILES[release])["components"]
+    for schema in schemas.values():
         _resolve(schema, schemas)
     return schemas
 
