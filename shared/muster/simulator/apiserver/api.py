@@ -22,7 +22,7 @@ from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarg
 from muster.simulator.apiserver.http.routes import route
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
-from muster.simulator.apiserver.status import ApiError
+from muster.simulator.apiserver.status import ApiError, method_not_allowed
 from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions
 from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES
@@ -56,7 +56,7 @@ class ApiBackend:
         self._meta_schema: schemas.Schema | None = None
         self._calls: Counter[tuple[str, str, str]] = Counter()
         self._counting = threading.Lock()
-        self._deleter = Deleter(self.store, reads.selector)
+        self._deleter = Deleter(self.store)
         self._collector = Collector(self.store, self.registry, self._deleter, self._undefine)
         self.store.on_change = self._collector.enqueue
         self._cached_writer: Writer | None = None
@@ -122,13 +122,13 @@ class ApiBackend:
             self._calls[request.user_agent, request.verb, request.resource] += 1
 
     def _discovery(self, request: Request) -> Object | None:
-        segments = request.path.strip("/").split("/")
-        if segments[0] == "api" and len(segments) == 2:  # noqa: PLR2004 - /api/v1
-            return discovery.resources(self.registry, "", segments[1])
-        if segments[0] == "apis" and len(segments) == 2:  # noqa: PLR2004 - /apis/batch
-            return discovery.group(self.registry, segments[1])
-        if segments[0] == "apis" and len(segments) == 3:  # noqa: PLR2004 - /apis/batch/v1
-            return discovery.resources(self.registry, segments[1], segments[2])
+        match request.path.strip("/").split("/"):
+            case ["api", version]:
+                return discovery.resources(self.registry, "", version)
+            case ["apis", group]:
+                return discovery.group(self.registry, group)
+            case ["apis", group, version]:
+                return discovery.resources(self.registry, group, version)
         return None
 
     def _execute(self, target: RequestTarget, request: Request) -> Response:
@@ -139,12 +139,13 @@ class ApiBackend:
                 return reads.list_objects(self.store, target, request)
             case "watch":
                 return reads.watch(self.store, target, request, self.stopped.is_set)
+        if request.verb not in {"create", "update", "patch", "delete"}:
+            raise method_not_allowed()
         function = {
             "create": self._create,
             "update": self._writer.update,
             "patch": self._writer.patch,
             "delete": self._deleter.delete,
-            "deletecollection": self._deleter.delete_all,
         }[request.verb]
         try:
             return function(target, request)
@@ -162,8 +163,8 @@ class ApiBackend:
         return self._writer.create(target, request)
 
     def _non_resource_response(self, request: Request) -> Response:
-        path = request.path.rstrip("/") or "/"
-        if path in {"/readyz", "/livez", "/healthz"} or path.startswith(("/readyz/", "/livez/")):
+        path = request.path.rstrip("/")
+        if path in {"/readyz", "/livez", "/healthz"}:
             return Response(200, b"ok", content_type="text/plain; charset=utf-8")
         document: Object | None = None
         if path == "/version":
@@ -176,9 +177,7 @@ class ApiBackend:
             document = discovery.openapi_index(self.registry)
         elif path.startswith("/openapi/v3/"):
             document = discovery.openapi_document(self.registry, path.removeprefix("/openapi/v3/"))
-        if document is None:
-            return PAGE_NOT_FOUND
-        return Response(200, document)
+        return PAGE_NOT_FOUND if document is None else Response(200, document)
 
     def _define(self, definition: Object) -> None:
         definition["status"] = definitions.established(definition) | {

@@ -63,7 +63,7 @@ class Kind:
         return "status" in self.subresources
 
 
-def _kind(group: str, version: str, plural: str, kind: str, *subresources: str, **more: Any) -> Kind:
+def _kind(group: str, plural: str, kind: str, *subresources: str, version: str = "v1", **more: Any) -> Kind:
     return Kind(
         group, version, plural, kind, singular=kind.lower(), subresources=frozenset(subresources), **more
     )
@@ -71,80 +71,56 @@ def _kind(group: str, version: str, plural: str, kind: str, *subresources: str, 
 
 def _group_kinds(version: str) -> tuple[Kind, ...]:
     return (
-        _kind(SCHEDULING, version, "workloads", "Workload", unconditional=False),
-        _kind(SCHEDULING, version, "podgroups", "PodGroup", "status", unconditional=False),
+        _kind(SCHEDULING, "workloads", "Workload", version=version, unconditional=False),
+        _kind(SCHEDULING, "podgroups", "PodGroup", "status", version=version, unconditional=False),
     )
 
 
 _COMPOSITE = _kind(
-    SCHEDULING, "v1alpha3", "compositepodgroups", "CompositePodGroup", "status", unconditional=False
+    SCHEDULING,
+    "compositepodgroups",
+    "CompositePodGroup",
+    "status",
+    version="v1alpha3",
+    unconditional=False,
 )
-_ADMISSION = "admissionregistration.k8s.io"
 _ALL = ("all",)
+_CLUSTER: dict[str, Any] = {"namespaced": False, "unconditional": False}
+_POLICIES = (
+    ("mutatingadmissionpolicies", "MutatingAdmissionPolicy"),
+    ("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"),
+    ("validatingadmissionpolicies", "ValidatingAdmissionPolicy", "status"),
+    ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+)
 
 CORE = (
-    _kind("", "v1", "namespaces", "Namespace", "status", "finalize", namespaced=False, short_names=("ns",)),
-    _kind("", "v1", "nodes", "Node", "status", namespaced=False, short_names=("no",)),
-    _kind("", "v1", "pods", "Pod", "status", "binding", "eviction", short_names=("po",), categories=_ALL),
-    _kind("", "v1", "events", "Event", short_names=("ev",)),
-    _kind("", "v1", "configmaps", "ConfigMap", short_names=("cm",)),
-    _kind("", "v1", "secrets", "Secret"),
-    _kind("", "v1", "services", "Service", "status", short_names=("svc",), categories=_ALL),
-    _kind("", "v1", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
-    _kind("batch", "v1", "jobs", "Job", "status", categories=_ALL),
+    _kind("", "namespaces", "Namespace", "status", "finalize", namespaced=False, short_names=("ns",)),
+    _kind("", "nodes", "Node", "status", namespaced=False, short_names=("no",)),
+    _kind("", "pods", "Pod", "status", "binding", "eviction", short_names=("po",), categories=_ALL),
+    _kind("", "events", "Event", short_names=("ev",)),
+    _kind("", "configmaps", "ConfigMap", short_names=("cm",)),
+    _kind("", "secrets", "Secret"),
+    _kind("", "services", "Service", "status", short_names=("svc",), categories=_ALL),
+    _kind("", "serviceaccounts", "ServiceAccount", short_names=("sa",)),
+    _kind("batch", "jobs", "Job", "status", categories=_ALL),
     _kind(
         "authorization.k8s.io",
-        "v1",
         "selfsubjectaccessreviews",
         "SelfSubjectAccessReview",
         namespaced=False,
         stored=False,
     ),
-    _kind("coordination.k8s.io", "v1", "leases", "Lease", unconditional=False),
-    _kind(SCHEDULING, "v1", "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)),
-    _kind(
-        _ADMISSION,
-        "v1",
-        "mutatingadmissionpolicies",
-        "MutatingAdmissionPolicy",
-        namespaced=False,
-        unconditional=False,
-    ),
-    _kind(
-        _ADMISSION,
-        "v1",
-        "mutatingadmissionpolicybindings",
-        "MutatingAdmissionPolicyBinding",
-        namespaced=False,
-        unconditional=False,
-    ),
-    _kind(
-        _ADMISSION,
-        "v1",
-        "validatingadmissionpolicies",
-        "ValidatingAdmissionPolicy",
-        "status",
-        namespaced=False,
-        unconditional=False,
-    ),
-    _kind(
-        _ADMISSION,
-        "v1",
-        "validatingadmissionpolicybindings",
-        "ValidatingAdmissionPolicyBinding",
-        namespaced=False,
-        unconditional=False,
-    ),
+    _kind("coordination.k8s.io", "leases", "Lease", unconditional=False),
+    _kind(SCHEDULING, "priorityclasses", "PriorityClass", namespaced=False, short_names=("pc",)),
+    *(_kind("admissionregistration.k8s.io", *names, **_CLUSTER) for names in _POLICIES),
     _kind(
         "apiextensions.k8s.io",
-        "v1",
         "customresourcedefinitions",
         "CustomResourceDefinition",
         "status",
-        namespaced=False,
         short_names=("crd", "crds"),
         categories=("api-extensions",),
-        unconditional=False,
+        **_CLUSTER,
     ),
 )
 

@@ -206,16 +206,9 @@ def invalid_object(group: str, kind: str, name: str, errors: Iterable[FieldError
     return ApiError(422, "Invalid", f'{qualified(group, kind)} "{name}" is invalid: {listed}', details)
 
 
-def unsupported_media_type(supported: Iterable[str]) -> ApiError:
-    """415: this kind does not support the media type of the patch."""
-    types = ", ".join(supported)
-    message = f"the body of the request was in an unknown format - accepted media types include: {types}"
-    return ApiError(415, "UnsupportedMediaType", message)
-
-
-def unknown_patch() -> ApiError:
-    """415: the media type of the patch is unknown."""
-    return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
+def unsupported_media_type(content_type: str) -> ApiError:
+    """415: the media type of a body is not known, or not supported by its kind."""
+    return ApiError(415, "UnsupportedMediaType", f"a body of {content_type} is not read here", {})
 
 
 def method_not_allowed() -> ApiError:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import SCHEDULING, Kind
 from muster.simulator.apiserver.objects import Object, at, by_name, name_of, namespace_of, uid_of
-from muster.simulator.apiserver.status import ApiError, not_found, refused
+from muster.simulator.apiserver.status import not_found, refused
 from muster.simulator.apiserver.store import Store
 
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
@@ -23,23 +23,7 @@ CLASSES = (SCHEDULING, "priorityclasses")
 NAMESPACES = ("", "namespaces")
 POD_GROUPS = (SCHEDULING, "podgroups")
 
-PRIORITY_WORDS = {
-    "Pod": (
-        "the integer value of priority ({given}) must not be provided in pod spec; priority admission "
-        "controller "
-        "computed {computed} from the given PriorityClass name"
-    ),
-    "PodGroup": (
-        "priority set in the pod group ({given}) must match the priority computed ({computed}) "
-        "based on the priority class set in the spec"
-    ),
-    "CompositePodGroup": (
-        "priority set in the composite pod group ({given}) must match the priority computed ({computed}) "
-        "based on the priority class set in the spec"
-    ),
-}
-
-SPEC_OF = {"Pod": "pod", "PodGroup": "pod group", "CompositePodGroup": "composite pod group"}
+PRIORITIZED = frozenset({"Pod", "PodGroup", "CompositePodGroup"})
 
 
 def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
@@ -47,7 +31,7 @@ def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) ->
     _in_live_namespace(store, kind, obj)
     if kind.custom:
         return
-    if kind.kind in PRIORITY_WORDS and _has_priority(kind, gates):
+    if kind.kind in PRIORITIZED and _has_priority(kind, gates):
         _set_priority(store, kind, obj, gates)
     if kind.kind == "Pod":
         _default_tolerations(obj)
@@ -57,8 +41,6 @@ def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) ->
             finalizers.append(FINALIZER)
         if kind.version == "v1alpha2":
             _template_exists(store, obj)
-    elif kind.kind == "PriorityClass" and obj.get("globalDefault"):
-        _one_default(store, obj)
     _run_policies(store, kind, obj, gates, user)
 
 
@@ -148,26 +130,17 @@ def _set_priority(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
     spec = obj["spec"]
     chosen = _priority_class(store, kind, obj)
     computed = int(chosen.get("value", 0)) if chosen else 0
-    given = spec.get("priority")
-    if given is not None and given != computed:
-        words = PRIORITY_WORDS[kind.kind].format(given=given, computed=computed)
-        raise refused(kind.group, kind.plural, name_of(obj), words)
-    spec["priority"] = computed
+    spec_fields = {"priority": computed}
+    if kind.kind == "Pod" or gates.pod_group_preemption_policy:
+        spec_fields["preemptionPolicy"] = (chosen or {}).get("preemptionPolicy", "PreemptLowerPriority")
+    for field, value in spec_fields.items():
+        given = spec.get(field)
+        if given is not None and given != value:
+            why = f"{field} {given} differs from {value}, which was computed from the PriorityClass"
+            raise refused(kind.group, kind.plural, name_of(obj), why)
+        spec[field] = value
     if chosen:
         spec["priorityClassName"] = name_of(chosen)
-    if kind.kind == "Pod" or gates.pod_group_preemption_policy:
-        _set_preemption(kind, obj, str((chosen or {}).get("preemptionPolicy", "PreemptLowerPriority")))
-
-
-def _set_preemption(kind: Kind, obj: Object, computed: str) -> None:
-    """Set the preemptionPolicy that follows from the class; refuse the object if it has another one."""
-    given = obj["spec"].setdefault("preemptionPolicy", computed)
-    if given != computed:
-        why = (
-            f"the string value of PreemptionPolicy ({given}) must not be provided in {SPEC_OF[kind.kind]} "
-            f"spec; priority admission controller computed {computed} from the given PriorityClass name"
-        )
-        raise refused(kind.group, kind.plural, name_of(obj), why)
 
 
 def _priority_class(store: Store, kind: Kind, obj: Object) -> Object | None:
@@ -180,13 +153,6 @@ def _priority_class(store: Store, kind: Kind, obj: Object) -> Object | None:
         return record.obj
     defaults = [record.obj for record in store.all(CLASSES) if record.obj.get("globalDefault")]
     return min(defaults, key=lambda found: int(found.get("value", 0)), default=None)
-
-
-def _one_default(store: Store, obj: Object) -> None:
-    for record in store.all(CLASSES):
-        if record.obj.get("globalDefault") and name_of(record.obj) != name_of(obj):
-            why = f"PriorityClass {name_of(record.obj)} is already marked as default."
-            raise refused(SCHEDULING, "priorityclasses", name_of(obj), why + " Only one default can exist")
 
 
 def _template_exists(store: Store, group: Object) -> None:
@@ -210,18 +176,11 @@ def _template_exists(store: Store, group: Object) -> None:
 def _default_tolerations(pod: Object) -> None:
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        tolerated = any(
-            t.get("effect") in {None, "", "NoExecute"} and t.get("key") in {key, None, ""}
-            for t in tolerations
-        )
-        if not tolerated:
-            wanted: Object = {
-                "key": key,
-                "operator": "Exists",
-                "effect": "NoExecute",
-                "tolerationSeconds": 300,
-            }
-            tolerations.append(wanted)
+        if not any(
+            t.get("effect") in {None, "NoExecute"} and t.get("key") in {key, None} for t in tolerations
+        ):
+            seconds = {"effect": "NoExecute", "tolerationSeconds": 300}
+            tolerations.append({"key": key, "operator": "Exists", **seconds})
 
 
 def _run_policies(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
@@ -239,6 +198,3 @@ def _run_policies(store: Store, kind: Kind, obj: Object, gates: Gates, user: str
     if changed is not obj:
         obj.clear()
         obj.update(changed)
-
-
-__all__ = ["ApiError", "admit_changed", "admit_new", "keep_gang_sizes", "validate"]

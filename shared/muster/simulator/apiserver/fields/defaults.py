@@ -14,10 +14,6 @@ from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, copied
 
-MAX_INT32 = 2**31 - 1
-VOLUME_MODES = ("secret", "configMap", "downwardAPI", "projected")
-FILE_MODE = 0o644
-
 
 def fill(kind: Kind, obj: Object, gates: Gates) -> None:
     """Set the defaults of an object."""
@@ -44,12 +40,14 @@ def pod_spec(spec: Object) -> None:
     for container in (spec.get("initContainers") or []) + (spec.get("containers") or []):
         _container(container)
     for volume in spec.get("volumes") or []:
-        _volume(volume)
+        if set(volume) == {"name"}:
+            volume["emptyDir"] = {}
 
 
 def _container(container: Object) -> None:
-    image = container.get("image", "")
-    container.setdefault("imagePullPolicy", "Always" if _is_latest(image) else "IfNotPresent")
+    tag = container.get("image", "").rpartition("/")[2]
+    is_latest = "@" not in tag and (":" not in tag or tag.endswith(":latest"))
+    container.setdefault("imagePullPolicy", "Always" if is_latest else "IfNotPresent")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
     container.setdefault("resources", {})
@@ -59,38 +57,6 @@ def _container(container: Object) -> None:
         reference = at(variable, "valueFrom", "fieldRef")
         if reference is not None:
             reference.setdefault("apiVersion", "v1")
-    for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if probe in container:
-            _probe(container[probe])
-
-
-def _is_latest(image: str) -> bool:
-    """Whether an image has the tag `latest`, or neither tag nor digest."""
-    tag = image.rpartition("/")[2]
-    return "@" not in tag and (":" not in tag or tag.endswith(":latest"))
-
-
-def _probe(probe: Object) -> None:
-    for field, value in (
-        ("timeoutSeconds", 1),
-        ("periodSeconds", 10),
-        ("successThreshold", 1),
-        ("failureThreshold", 3),
-    ):
-        probe.setdefault(field, value)
-    if "httpGet" in probe:
-        probe["httpGet"].setdefault("path", "/")
-        probe["httpGet"].setdefault("scheme", "HTTP")
-
-
-def _volume(volume: Object) -> None:
-    if set(volume) == {"name"}:
-        volume["emptyDir"] = {}
-    for source in VOLUME_MODES:
-        if isinstance(volume.get(source), dict):
-            volume[source].setdefault("defaultMode", FILE_MODE)
-    if isinstance(volume.get("hostPath"), dict):
-        volume["hostPath"].setdefault("type", "")
 
 
 def _pod(pod: Object, _gates: Gates) -> None:
@@ -116,7 +82,7 @@ def _job(job: Object, _gates: Gates) -> None:
     if "parallelism" not in spec and "completions" not in spec:
         spec["completions"] = 1
     spec.setdefault("parallelism", 1)
-    spec.setdefault("backoffLimit", MAX_INT32 if spec.get("backoffLimitPerIndex") is not None else 6)
+    spec.setdefault("backoffLimit", 6)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)
     spec.setdefault(
@@ -130,9 +96,6 @@ def _job(job: Object, _gates: Gates) -> None:
     if labels and not job["metadata"].get("labels"):
         # The same dict, as the same map in Go: labels that creation adds to the template appear here too.
         job["metadata"]["labels"] = labels
-    for rule in at(spec, "podFailurePolicy", "rules") or []:
-        for pattern in rule.get("onPodConditions") or []:
-            pattern.setdefault("status", "True")
     _condition_times(job.setdefault("status", {}))
 
 

@@ -6,14 +6,12 @@ Source (v1.37.1): `apiserver/pkg/registry/generic/registry/store.go` and `pkg/re
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import strategies
-from muster.simulator.apiserver.handlers.reads import listed
-from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response, json_type
+from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 from muster.simulator.apiserver.status import (
@@ -45,7 +43,7 @@ NAMESPACE_BUSY = (
 
 @dataclass(frozen=True)
 class DeleteOptions:
-    """The options of `metav1.DeleteOptions` that are supported."""
+    """The supported options of `metav1.DeleteOptions`; empty and None are the defaults of the kind."""
 
     propagation: str = ""
     grace: int | None = None
@@ -55,38 +53,24 @@ class DeleteOptions:
 
 
 def options_of(request: Request) -> DeleteOptions:
-    """Return the options in the body of a request, else in its query."""
-    body: Any = request.json if request.body else {}
-    if not isinstance(body, dict):
+    """Return the options in the body of a request, else in its query; ApiError 400 or 422 if one is wrong."""
+    body: Any = (request.json if request.body else {}) or {}
+    if not isinstance(body, dict) or body.get("kind", "DeleteOptions") != "DeleteOptions":
         raise bad_request("the body is no DeleteOptions")
-    if body.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise bad_request(f'{body.get("kind")} in version "v1" cannot be handled as a DeleteOptions')
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy") or ""
-    if not policy and (body.get("orphanDependents") or request.query.get("orphanDependents") == "true"):
-        policy = "Orphan"
     if policy and policy not in POLICIES:
         error = not_supported("propagationPolicy", policy, (*POLICIES, "nil"))
         raise invalid_object("meta.k8s.io", "DeleteOptions", "", [error])
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and request.query.get("gracePeriodSeconds"):
+        grace = request.integer("gracePeriodSeconds")
     return DeleteOptions(
         propagation=policy,
-        grace=_grace(body, request),
+        grace=grace,
         uid=at(body, "preconditions", "uid") or "",
         version=at(body, "preconditions", "resourceVersion") or "",
         dry_run=request.dry_run or bool(body.get("dryRun")),
     )
-
-
-def _grace(body: Object, request: Request) -> int | None:
-    """Return the grace period in the body, else in the query; None if neither has one."""
-    grace = body.get("gracePeriodSeconds")
-    if "gracePeriodSeconds" not in body and request.query.get("gracePeriodSeconds"):
-        grace = request.integer("gracePeriodSeconds")
-    if grace is not None and type(grace) is not int:
-        raise bad_request(
-            f"json: cannot unmarshal {json_type(grace)} into Go struct field "
-            "DeleteOptions.gracePeriodSeconds of type int64"
-        )
-    return grace
 
 
 @dataclass(frozen=True)
@@ -94,7 +78,6 @@ class Deleter:
     """Deletes objects, or sets their deletionTimestamp."""
 
     store: Store
-    selects: Callable[[Kind, RequestTarget, Request], Callable[[Object], bool]]
 
     def delete(self, target: RequestTarget, request: Request) -> Response:
         """DELETE of an object."""
@@ -108,19 +91,6 @@ class Deleter:
         if deleted and kind.group_resource not in RETURNED_KINDS:
             return Response(200, success(kind.group, kind.plural, target.name, uid_of(record.obj)))
         return Response(200, encoded(kind.api_version, kind.kind, after))
-
-    def delete_all(self, target: RequestTarget, request: Request) -> Response:
-        """DELETE of a collection; returns the list of the deleted objects."""
-        kind, options = target.kind, options_of(request)
-        matches = self.selects(kind, target, request)
-        deleted = []
-        with self.store.lock:
-            for record in self.store.all(kind.group_resource, target.namespace):
-                if matches(record.obj):
-                    self._admit(kind, record, options, request)
-                    self.remove(kind, record, options)
-                    deleted.append(record)
-        return Response(200, listed(kind, deleted, {"resourceVersion": str(self.store.version)}))
 
     def _admit(self, kind: Kind, record: ObjectRecord, options: DeleteOptions, request: Request) -> None:
         _check_preconditions(kind, record.obj, options)

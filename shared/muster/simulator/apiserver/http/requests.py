@@ -17,6 +17,7 @@ from muster.simulator.apiserver.status import (
     invalid_object,
     not_supported,
     required,
+    unsupported_media_type,
 )
 
 Stream = Callable[[], Iterator[bytes]]
@@ -104,8 +105,7 @@ class Request:
         What is no UTF-8 becomes U+FFFD, as in Go.
         """
         if self.method != "PATCH" and self.content_type != "application/json":
-            message = f"{self.content_type} is not read here: send application/json"
-            raise ApiError(415, "UnsupportedMediaType", message)
+            raise unsupported_media_type(self.content_type)
         try:
             return json.loads((self.body or b"null").decode(errors="replace"))
         except ValueError as error:

@@ -6,9 +6,8 @@ k8s.io/apimachinery v0.37.1, `pkg/util/managedfields`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from muster.simulator.apiserver.objects import Object, at, now
 from muster.simulator.apiserver.patches.fieldsets import (
@@ -29,14 +28,9 @@ from muster.simulator.apiserver.status import apply_conflict
 
 UNTRACKED: Final[Fields] = frozenset(
     {
-        ("f:apiVersion",),
-        ("f:kind",),
-        ("f:metadata",),
+        *(("f:apiVersion",), ("f:kind",), ("f:metadata",)),
         *(("f:metadata", f"f:{name}") for name in ("name", "namespace", "creationTimestamp", "uid")),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in ("selfLink", "generation", "resourceVersion", "clusterName")
-        ),
+        *(("f:metadata", f"f:{name}") for name in ("generation", "resourceVersion")),
     }
 )
 """Fields that have no manager (`stripmeta.go`)."""
@@ -104,17 +98,18 @@ def entries(managers: Managers) -> list[Object]:
     """Return the managedFields of an object: applies first, then by time and name."""
     listed = []
     for managed in managers.values():
-        if not managed.fields:
-            continue
         manager = managed.manager
-        entry: Object = {
+        entry = {
             "manager": manager.name,
             "operation": manager.operation,
             "apiVersion": manager.api_version,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": to_v1(managed.fields),
+            "time": managed.time,
+            "subresource": manager.subresource,
         }
-        entry |= {"fieldsType": "FieldsV1", "fieldsV1": to_v1(managed.fields)}
-        optional = {"time": managed.time, "subresource": manager.subresource}
-        listed.append(entry | {key: value for key, value in optional.items() if value})
+        if managed.fields:
+            listed.append({key: value for key, value in entry.items() if value})
     return sorted(listed, key=lambda e: (e["operation"], e.get("time", ""), e["manager"], e["apiVersion"]))
 
 
@@ -180,7 +175,7 @@ def _difference(live: Object, changed: Object, schema: Schema) -> Comparison:
     return Comparison(_body(live), _body(changed), schema)
 
 
-def _unless_reset(fields: set[tuple[str, ...]], reset: Fields) -> set[tuple[str, ...]]:
+def _unless_reset(fields: set[Path], reset: Fields) -> set[Path]:
     if not reset:
         return fields
     return {path for path in fields if not any(path[: len(prefix)] == prefix for prefix in reset)}
@@ -196,46 +191,25 @@ def _set_fields(managers: Managers, manager: FieldManager, fields: Fields) -> No
         managers.pop(manager.identity, None)
 
 
-def _take_over(
-    managers: Managers, manager: FieldManager, written: set[tuple[str, ...]], removed: set[tuple[str, ...]]
-) -> None:
+def _take_over(managers: Managers, manager: FieldManager, written: set[Path], removed: set[Path]) -> None:
     for identity, managed in list(managers.items()):
         lost = removed if identity == manager.identity else written | removed
         if identity != manager.identity and managed.fields & lost:
             managers[identity] = replace(managed, fields=frozenset(managed.fields - lost))
 
 
-def _refuse_conflicts(
-    managers: Mapping[Any, ManagedFields], manager: FieldManager, changed: set[tuple[str, ...]]
-) -> None:
+def _refuse_conflicts(managers: Managers, manager: FieldManager, changed: set[Path]) -> None:
     conflicts = [
-        (managed, path)
+        (str(managed), field_path(path))
         for identity, managed in managers.items()
         if identity != manager.identity
         for path in sorted(managed.fields & changed)
     ]
-    if conflicts:
-        raise apply_conflict(
-            _conflict_message(conflicts),
-            [
-                {
-                    "reason": "FieldManagerConflict",
-                    "message": f"conflict with {managed}",
-                    "field": field_path(path),
-                }
-                for managed, path in conflicts
-            ],
-        )
-
-
-def _conflict_message(conflicts: list[tuple[ManagedFields, tuple[str, ...]]]) -> str:
-    if len(conflicts) == 1:
-        managed, path = conflicts[0]
-        return f"Apply failed with 1 conflict: conflict with {managed}: {field_path(path)}"
-    by_manager: dict[str, list[str]] = {}
-    for managed, path in conflicts:
-        by_manager.setdefault(str(managed), []).append(field_path(path))
-    lines = []
-    for manager in sorted(by_manager):
-        lines += [f"conflicts with {manager}:", *(f"- {path}" for path in by_manager[manager])]
-    return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+    if not conflicts:
+        return
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {owner}", "field": path}
+        for owner, path in conflicts
+    ]
+    listed = ", ".join(f"conflict with {owner}: {path}" for owner, path in conflicts)
+    raise apply_conflict(f"Apply failed with {len(conflicts)} conflicts: {listed}", causes)
