@@ -1,4 +1,4 @@
-"""The API without HTTP: `ApiBackend.handle` dispatches requests to discovery, reads, writes and deletes."""
+"""`ApiServer`: dispatches requests to discovery, reads, writes and deletes; faults, counters, snapshots."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 from muster.simulator.apiserver import discovery, schemas
 from muster.simulator.apiserver.admission.chain import CLASSES
@@ -18,7 +19,8 @@ from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.handlers import reads, virtual
 from muster.simulator.apiserver.handlers.deletes import Deleter
 from muster.simulator.apiserver.handlers.writes import Writer
-from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarget, Response
+from muster.simulator.apiserver.http.http_server import HttpServer
+from muster.simulator.apiserver.http.requests import ADMINISTRATOR, APPLY, Request, RequestTarget, Response
 from muster.simulator.apiserver.http.routes import route
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
@@ -27,6 +29,7 @@ from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions
 from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES
 
+RELEASES = ("1.37", "1.36")
 INITIAL_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 SET_BY_SERVER = frozenset(
@@ -43,41 +46,115 @@ PAGE_NOT_FOUND = Response(404, b"404 page not found\n", content_type="text/plain
 """The response for a path of an unknown API group; not a Status, as on the real server."""
 
 
-class ApiBackend:
-    """The state of a server and the handler of its requests."""
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters:
+- name: embedded
+  cluster:
+    server: {url}
+contexts:
+- name: embedded
+  context:
+    cluster: embedded
+    user: anybody
+    namespace: default
+users:
+- name: anybody
+  user: {{token: "{user}"}}
+current-context: embedded
+"""
 
-    def __init__(self, release: str, gates: Gates) -> None:
+
+class ApiServer:
+    """A Kubernetes API server in memory over plain HTTP; it listens on loopback.
+
+    It checks neither identities nor permissions: a bearer token is taken for the name of the user, which
+    admission policies see, and a request without a token comes from `kubernetes-admin`.
+
+    Args:
+        port: 0 picks a free port.
+        host: the address to listen on.
+        gates: feature gates and served versions; the attribute may be set while the server runs.
+        release: `1.37`, or `1.36`, which serves scheduling.k8s.io/v1alpha2.
+
+    Attributes:
+        intercept: called before every request under /api and /apis; answers in its place, or returns None to
+            let it through. It may sleep.
+    """
+
+    def __init__(
+        self, port: int = 0, host: str = "127.0.0.1", gates: Gates | None = None, release: str = "1.37"
+    ) -> None:
+        if release not in RELEASES:
+            raise ValueError(f"release {release}: known are {', '.join(RELEASES)}")
+        gates = gates or Gates()
         self.release = release
         self.gates = replace(gates, composite_pod_group=False) if release == "1.36" else gates
         self.intercept: Intercept | None = None
-        self.stopped = threading.Event()
         self.store = Store()
         self.registry = Registry(release, lambda: self.gates)
-        self._meta_schema: schemas.Schema | None = None
+        self._address = host, port
+        self._server: HttpServer | None = None
+        self._stopped = threading.Event()
         self._calls: Counter[tuple[str, str, str]] = Counter()
         self._counting = threading.Lock()
         self._deleter = Deleter(self.store)
         self._collector = Collector(self.store, self.registry, self._deleter, self._undefine)
         self.store.on_change = self._collector.enqueue
-        self._cached_writer: Writer | None = None
         self._create_initial_objects()
 
-    @property
-    def _meta(self) -> schemas.Schema:
-        if self._meta_schema is None:
-            self._meta_schema = schemas.object_meta(self.release)
-        return self._meta_schema
+    def start(self) -> Self:
+        """Start serving; requests are answered once this returns."""
+        self._server = HttpServer(self._address, self.handle)
+        host, port = self._server.server_address[:2]
+        self._address = str(host), int(port)
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="apiserver", daemon=True
+        ).start()
+        return self
+
+    def stop(self) -> None:
+        """Stop listening and end every watch and connection; the objects remain readable."""
+        if self._server is not None:
+            self._stopped.set()
+            self._server.shutdown()
+            self._server.close_connections()
+            self._server.server_close()
+            self._server = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
 
     @property
+    def url(self) -> str:
+        """The base URL: `http://127.0.0.1:41234`."""
+        return f"http://{self._address[0]}:{self._address[1]}"
+
+    def kubeconfig(self, user: str = ADMINISTRATOR) -> str:
+        """Return a kubeconfig as YAML, of a user such as `system:serviceaccount:NAMESPACE:NAME`."""
+        return KUBECONFIG.format(url=self.url, user=user or ADMINISTRATOR)
+
+    def answer(
+        self, method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], body: bytes = b""
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        """Handle a request without HTTP, other than a watch; return status, body and headers."""
+        response = self.handle(Request(method, path, query, headers, body))
+        return response.status, response.encoded(), response.headers
+
+    @cached_property
+    def _meta(self) -> schemas.Schema:
+        return schemas.object_meta(self.release)
+
+    @cached_property
     def _writer(self) -> Writer:
-        if self._cached_writer is None:
-            self._cached_writer = Writer(
-                self.store, lambda: self.gates, self.release, self._meta, self._define
-            )
-        return self._cached_writer
+        return Writer(self.store, lambda: self.gates, self.release, self._meta, self._define)
 
     def calls(self) -> Counter[tuple[str, str, str]]:
-        """Return the number of requests by (user agent, verb, resource)."""
+        """Return the requests by (user agent, verb, resource), such as `("muster", "patch", "jobs/status")`."""
         with self._counting:
             return Counter(self._calls)
 
@@ -85,6 +162,10 @@ class ApiBackend:
         """Reset the counters of `calls`."""
         with self._counting:
             self._calls.clear()
+
+    def forget_history(self) -> None:
+        """Drop the history of changes as a compaction of etcd does: older watches and lists get 410."""
+        self.store.forget_history()
 
     def handle(self, request: Request) -> Response:
         """Return the response to a request; an error becomes a response with a Status."""
@@ -138,7 +219,7 @@ class ApiBackend:
             case "list":
                 return reads.list_objects(self.store, target, request)
             case "watch":
-                return reads.watch(self.store, target, request, self.stopped.is_set)
+                return reads.watch(self.store, target, request, self._stopped.is_set)
         if request.verb not in {"create", "update", "patch", "delete"}:
             raise method_not_allowed()
         function = {
@@ -191,7 +272,11 @@ class ApiBackend:
         self.registry.define(name, ())
 
     def load(self, objects: Iterable[Object]) -> None:
-        """Store objects unchanged, CustomResourceDefinitions and Namespaces first; see `ApiServer.load`."""
+        """Store recorded objects unchanged: their uid, resourceVersion, status and times are kept.
+
+        Admission, validation and garbage collection are skipped, missing namespaces are created.
+        A LookupError names a kind that is not served.
+        """
         order = {"CustomResourceDefinition": 0, "Namespace": 1}
         with self.store.lock:
             for obj in sorted(objects, key=lambda each: order.get(str(each.get("kind")), 2)):
@@ -216,7 +301,11 @@ class ApiBackend:
         self.store.load(kind.group_resource, stored)
 
     def apply(self, obj: Object) -> None:
-        """Create or update an object and its status by server-side apply; see `ApiServer.apply`."""
+        """Create or update an object and its status by server-side apply, with admission and validation.
+
+        Metadata that a server sets is left out, so an exported object can be given; a missing namespace is
+        created. A LookupError names a kind that is not served, an ApiError says why the object is refused.
+        """
         kind = self.registry.of_object(str(obj.get("apiVersion")), str(obj.get("kind")))
         if kind is None:
             raise LookupError(f"{obj.get('kind')} of {obj.get('apiVersion')} is not served")

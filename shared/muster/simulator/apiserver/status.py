@@ -105,16 +105,10 @@ def immutable(field: str, value: Any = None) -> FieldError:
 
 
 class ApiError(Exception):
-    """The failure of a request."""
+    """The failure of a request: the HTTP status, and reason, message and details of its Status."""
 
     def __init__(
-        self,
-        code: int,
-        reason: str,
-        message: str,
-        details: Mapping[str, Any] | None = None,
-        *,
-        token: str = "",
+        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None, token: str = ""
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -232,10 +226,5 @@ def expired(message: str, token: str = "") -> ApiError:
 
 def success(group: str, plural: str, name: str, uid: str) -> dict[str, Any]:
     """Return the `Status` of a completed deletion."""
-    return {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Success",
-        "details": _details(group, plural, name) | {"uid": uid},
-    }
+    details = _details(group, plural, name) | {"uid": uid}
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}

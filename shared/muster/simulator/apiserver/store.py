@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
@@ -17,11 +18,6 @@ GroupResource = tuple[str, str]
 Key = tuple[str, str]
 """Namespace and name."""
 
-LARGEST_KEPT = 64 * 1024
-"""The most bytes of an object's JSON that is kept beside the object for the next answer."""
-
-_VERSION_DIGITS = 19
-"""The most digits of a resourceVersion, a number of 64 bits; Python makes no text of one with thousands."""
 HISTORY = 4096
 """The number of changes kept for each resource; a watch from an older version gets 410."""
 
@@ -31,24 +27,17 @@ class ObjectRecord:
 
     def __init__(self, obj: Object) -> None:
         self.obj = obj
-        self._tail: bytes | None = None
 
     @property
     def version(self) -> int:
         """The resourceVersion."""
         return int(self.obj["metadata"]["resourceVersion"])
 
-    @property
+    @cached_property
     def tail(self) -> bytes:
         """The JSON without the opening brace, apiVersion and kind, which depend on the requested version."""
-        if self._tail is not None:
-            return self._tail
         rest = {key: value for key, value in self.obj.items() if key not in {"apiVersion", "kind"}}
-        text = json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
-        tail = text.encode(errors="replace")[1:]  # lone surrogates, which a file may have, become `?`
-        if len(tail) <= LARGEST_KEPT:
-            self._tail = tail
-        return tail
+        return json.dumps(rest, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")[1:]
 
 
 @dataclass(frozen=True)
@@ -152,7 +141,7 @@ class Store:
         """Store an object with its own resourceVersion; versions assigned later are higher."""
         with self.lock:
             version = str(at(obj, "metadata", "resourceVersion") or "")
-            if not (version.isascii() and version.isdecimal() and len(version) <= _VERSION_DIGITS):
+            if not (version.isdecimal() and len(version) < 20):  # noqa: PLR2004 - a number of 64 bits
                 return self.put(resource, obj)
             self._version = max(self._version, int(version))
             return self._keep(resource, ObjectRecord(obj))

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import socket
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from typing import Any
 from urllib.parse import parse_qsl
 
-from muster.simulator.apiserver.api import ApiBackend
 from muster.simulator.apiserver.http.requests import Request, Response
 from muster.simulator.apiserver.status import ApiError
 
@@ -22,8 +21,8 @@ class HttpServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, address: tuple[str, int], api: ApiBackend) -> None:
-        self.api = api
+    def __init__(self, address: tuple[str, int], handle: Callable[[Request], Response]) -> None:
+        self.handle = handle
         self._connections: set[socket.socket] = set()
         super().__init__(address, RequestHandler)
 
@@ -69,7 +68,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(headers.get("content-length", "0")))
         parameters = dict(parse_qsl(query, keep_blank_values=True))
         try:
-            response = self.server.api.handle(Request(self.command, path, parameters, headers, body))
+            response = self.server.handle(Request(self.command, path, parameters, headers, body))
         except Exception as error:  # noqa: BLE001 - a bug is answered with 500 and printed with its traceback
             traceback.print_exc()
             failure = ApiError(500, "InternalError", f"{type(error).__name__}: {error}")
