@@ -154,7 +154,7 @@ class ApiServer:
         return Writer(self.store, lambda: self.gates, self.release, self._meta, self._define)
 
     def calls(self) -> Counter[tuple[str, str, str]]:
-        """Return the requests by (user agent, verb, resource), such as `("muster", "patch", "jobs/status")`."""
+        """Return the number of requests by (user agent, verb, resource), such as `jobs/status`."""
         with self._counting:
             return Counter(self._calls)
 
