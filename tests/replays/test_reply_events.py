@@ -42,7 +42,7 @@ def test_the_reply_of_every_golden_case_fits_its_schema(case: GoldenCase) -> Non
 
 
 def test_the_golden_cases_make_every_reply_that_is_promised() -> None:
-    """Cases cover every type but that of a grouping failure (tests/unit/policy/plans/test_workload.py)."""
+    """Cases cover every type but that of a grouping failure."""
     made = {kind for case in CASES for kind, _ in _replies(case)}
     assert made == set(REPLIES) - {"dev.muster.create_workload.gave-up"}
 

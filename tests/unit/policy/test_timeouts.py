@@ -6,13 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from muster.policy.group_labels import GROUP_SIZE
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.groups.timeout import scheduling_timeout
 from muster.policy.model import Action, NoOp, Plan, Verb
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.sources.schema import InvalidPolicyError, parse
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
     NOW,
@@ -32,7 +30,6 @@ from tests.support.builders import (
     observed,
     placed,
     pods_of,
-    template_labelled,
     with_condition,
     with_spec,
     with_status,
@@ -131,21 +128,6 @@ def test_basic_lowers_min_count_to_one_and_says_why_on_the_group() -> None:
     assert patch.body["metadata"]["resourceVersion"] == "7"
 
 
-def test_why_it_was_given_up_is_cut() -> None:
-    """An owner may have hundreds of groups, and each would have the names of all."""
-    blocks, given = 64, given_waiting(LIMIT, "Basic")
-    job = a_job(template_labelled({GROUP_SIZE: "1"}), pods=blocks)
-    names = [f"{NAME}-{block}" for block in range(blocks)]
-    groups = [a_pod_group(name, refused(LIMIT), root=job, min_count=1) for name in names]
-    pods = [a_pod(job, block, created(LIMIT + 60), gated()) for block in range(blocks)]
-    workload = a_workload(a_gang("main", 1), root=job)
-    given = observed(job, workload=workload, groups=groups, pods=pods, sources=given.sources)
-    plan = plan_resize(given, NOW)
-    assert isinstance(plan, Plan)
-    patches = [action.body for action in plan.actions if action.target.kind == "PodGroup" and action.body]
-    assert {len(body["metadata"]["annotations"][FALLBACK]) for body in patches} == {1024}
-
-
 def given_up(then: str, pod: Modifier) -> Observed:
     """A gang of two whose PodGroup says that it was given up."""
     group = a_pod_group(NAME, placed, annotated({FALLBACK: "SchedulingTimedOut: it waited"}), min_count=1)
@@ -196,21 +178,6 @@ def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None
     plan = plan_resize(given, NOW)
     assert isinstance(plan, Plan)
     assert [action.target.kind for action in plan.actions] == ["Event", "JobSet", "Workload", "PodGroup"]
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        pytest.param("workload: {onTimeout: Basic}", id="without a timeout"),
-        pytest.param("workload: {schedulingTimeoutSeconds: 0}", id="no time at all"),
-        pytest.param("workload: {schedulingTimeoutSeconds: 10, onTimeout: Delete}", id="unknown"),
-    ],
-)
-def test_timeouts_that_the_schema_refuses(policy: str) -> None:
-    """With the path of the field."""
-    with pytest.raises(InvalidPolicyError) as refusal:
-        parse(policy)
-    assert str(refusal.value).startswith("workload.")
 
 
 def test_a_users_own_group_never_times_out() -> None:

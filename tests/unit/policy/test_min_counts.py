@@ -1,28 +1,23 @@
-"""resize_gang: when minCount goes up and down, and how far."""
+"""resize_gang: the minCount of a gang follows the pods that are still to run."""
 
 from __future__ import annotations
 
 import pytest
 
-from muster.objects.patches import PatchType
 from muster.objects.resources import SchedulingApi
-from muster.policy import group_labels
-from muster.policy.model import Action, NoOp, Plan, Reply, Verb
+from muster.policy.model import NoOp, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
     NOW,
     Object,
-    a_basic,
     a_child_job,
     a_gang,
     a_job,
     a_jobset,
-    a_jobset_of_trainjob,
     a_pod,
     a_pod_group,
     a_replicated_job,
-    a_trainjob,
     a_users_workload,
     a_workload,
     being_deleted,
@@ -30,46 +25,14 @@ from tests.support.builders import (
     labelled,
     observed,
     placed,
-    ref,
     succeeded,
-    template_labelled,
     unstamped,
-    with_spec,
     with_status,
 )
 from tests.support.messages import mentions, without_message
 from tests.support.planning import Observed, plan_resize
 
 NAME = "llama-main-33333333"
-
-
-def _resized(body: Object, spec: Object) -> Action:
-    patch = {"metadata": {"resourceVersion": "7"}, "spec": spec}
-    return Action(Verb.PATCH, ref(body), patch, patch=PatchType.STRATEGIC)
-
-
-def _of_templates(body: Object, counts: dict[int, int]) -> Action:
-    """The patch of a Workload's templates, by index."""
-    guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
-    field = "/spec/podGroupTemplates/{}/schedulingPolicy/gang/minCount"
-    changes = [
-        {"op": "replace", "path": field.format(index), "value": count} for index, count in counts.items()
-    ]
-    return Action(Verb.PATCH, ref(body), patch=PatchType.JSON, operations=(guard, *changes))
-
-
-def test_a_job_scaled_up() -> None:
-    """Template and PodGroup follow, each with the resourceVersion read; nothing else is written."""
-    workload, group = a_workload(), a_pod_group()
-    assert plan_resize(observed(a_job(pods=4), workload=workload, groups=[group]), NOW) == Plan(
-        Reason.GANG_RESIZED,
-        f"minCount: {NAME} 4",
-        (
-            _of_templates(workload, {0: 4}),
-            _resized(group, {"schedulingPolicy": {"gang": {"minCount": 4}}}),
-        ),
-        Reply("resized", ref(a_job()), {"minCounts": {NAME: 4}}),
-    )
 
 
 def _sizes(given: Observed) -> dict[str, int]:
@@ -114,9 +77,6 @@ DONE = with_status(completedIndexes="0")
             id="placed: up as far as pods are bound",
         ),
         pytest.param(
-            _case(a_job(pods=4), 2, _running(0, 1, 2, 3), was_placed=True), 4, id="placed: all are bound"
-        ),
-        pytest.param(
             _case(a_job(pods=4), 2, _running(0), was_placed=True),
             None,
             id="placed: fewer are bound than before, the number stays",
@@ -147,50 +107,11 @@ DONE = with_status(completedIndexes="0")
             2,
             id="a bare replacement never joins",
         ),
-        pytest.param(_case(a_job(pods=3), 3, [], was_placed=True), None, id="right already"),
     ],
 )
 def test_size(given: Observed, size: int | None) -> None:
     """MinCount is never more than the pods that still run, and a running gang is never held up by growth."""
     assert _sizes(given) == ({} if size is None else {NAME: size})
-
-
-def test_pods_of_another_group_are_not_counted_as_bound() -> None:
-    """Growth of one group is measured by its own pods."""
-    jobset = a_jobset(a_replicated_job("a", pods=4), a_replicated_job("b", pods=4))
-    jobs = [a_child_job(jobset, name, 0) for name in ("a", "b")]
-    groups = [a_pod_group(f"llama-{name}-22222222", placed, root=jobset, min_count=2) for name in ("a", "b")]
-    pods = [a_pod(jobs[0], index, bound) for index in range(3)] + [a_pod(jobs[1], 0, bound)]
-    workload = a_workload(a_gang("a", 2), a_gang("b", 2), root=jobset)
-    given = observed(jobset, jobs=jobs, workload=workload, groups=groups, pods=pods)
-    assert _sizes(given) == {"llama-a-22222222": 3}
-
-
-def test_one_patch_for_all_templates_that_changed() -> None:
-    """By index, guarded by the resourceVersion; those that are right, and basic ones, stay out of it."""
-    trainjob = a_trainjob()
-    jobset = a_jobset_of_trainjob(
-        a_replicated_job("dataset-initializer", step="dataset-initializer", pods=1),
-        a_replicated_job("node", step="trainer", pods=4),
-        a_replicated_job("launcher", pods=1),
-    )
-    workload = a_workload(
-        a_basic("dataset-initializer"), a_gang("trainer", 2), a_gang("launcher", 1), root=trainjob
-    )
-    plan = plan_resize(observed(trainjob, jobset=jobset, workload=workload), NOW)
-    assert isinstance(plan, Plan)
-    assert plan.actions == (_of_templates(workload, {1: 4}),)
-
-
-def test_the_template_has_the_largest_of_its_groups() -> None:
-    """Blocks of one template may differ; each PodGroup has its own number."""
-    job = a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), with_status(completedIndexes="0"), pods=3)
-    groups = [a_pod_group(f"{NAME}-{block}") for block in range(2)]
-    given = observed(job, workload=a_workload(a_gang("main", 2)), groups=groups)
-    plan = plan_resize(given, NOW)
-    assert isinstance(plan, Plan)
-    assert plan.actions[0] == _of_templates(a_workload(), {0: 1})
-    assert _sizes(given) == {f"{NAME}-0": 1, f"{NAME}-1": 1}
 
 
 def test_a_job_being_deleted_counts_in_full() -> None:
@@ -238,24 +159,6 @@ GROWN = a_job(pods=4)
     ("given", "reason", "facts"),
     [
         pytest.param(
-            observed(workload=a_workload(), groups=[a_pod_group()]),
-            Reason.UP_TO_DATE,
-            ("team-a/llama",),
-            id="all is right",
-        ),
-        pytest.param(
-            observed(GROWN),
-            Reason.AWAITING_WORKLOAD,
-            ("team-a/llama",),
-            id="no Workload yet: it will be made with the right number",
-        ),
-        pytest.param(
-            observed(GROWN, workload=a_workload(modifiers=[being_deleted])),
-            Reason.AWAITING_WORKLOAD,
-            ("team-a/llama",),
-            id="the Workload is on its way out",
-        ),
-        pytest.param(
             observed(GROWN, workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "earlier"})])),
             Reason.NOT_MUSTERS,
             ("team-a/llama-86f65b7bb7", "team-a/llama"),
@@ -266,18 +169,6 @@ GROWN = a_job(pods=4)
             Reason.OWN_WORKLOAD,
             ("mine",),
             id="the user's own Workload decides",
-        ),
-        pytest.param(
-            observed(GROWN, others=[a_users_workload(a_basic("x"), a_basic("y"))]),
-            Reason.WORKLOAD_DOES_NOT_FIT,
-            ("mine", "main"),
-            id="a grouping failure in create_workload",
-        ),
-        pytest.param(
-            observed(a_job(with_spec(managedBy="x"))),
-            Reason.MANAGED_ELSEWHERE,
-            ("team-a/llama", "spec.managedBy", "x"),
-            id="the owner is skipped",
         ),
         pytest.param(
             observed(

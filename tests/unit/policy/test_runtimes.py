@@ -8,13 +8,10 @@ from typing import Any
 import pytest
 
 from muster.policy import group_labels
-from muster.policy.limits import REPLICATED_JOBS
 from muster.policy.model import NoOp, Plan, Verb
-from muster.policy.plans.mark_runtime import COMPONENT, never_marked, up_to_date
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
-from tests.support import cpu
-from tests.support.builders import NOW, Object, being_deleted
+from tests.support.builders import NOW, Object
 from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_runtime
 from tests.support.runtimes import REF, a_runtime, ours
@@ -62,30 +59,9 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
     ("body", "expected"),
     [
         pytest.param(
-            a_runtime("workload: {}"),
-            {"node": {group_labels.GROUP: "node"}, "launcher": {group_labels.GROUP: "launcher"}},
-            id="an empty policy: the groups that mark-jobs would give them",
-        ),
-        pytest.param(
             a_runtime(under("")),
             {"node": {group_labels.GROUP: "workers"}, "launcher": {group_labels.GROUP: "launcher"}},
             id="a group with a name of its own, the others by default",
-        ),
-        pytest.param(
-            a_runtime(under(", per: Job")),
-            {
-                "node": {group_labels.GROUP: "workers", group_labels.GROUP_PER: "job"},
-                "launcher": {group_labels.GROUP: "launcher"},
-            },
-            id="one PodGroup per Job",
-        ),
-        pytest.param(
-            a_runtime(under(", size: 4")),
-            {
-                "node": {group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "4"},
-                "launcher": {group_labels.GROUP: "launcher"},
-            },
-            id="blocks of four",
         ),
         pytest.param(
             a_runtime(under(", leader: true")),
@@ -96,14 +72,6 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
             id="a leader",
         ),
         pytest.param(
-            a_runtime(
-                "workload: {groups: [{name: root, groups: "
-                "[{name: a, replicatedJobs: [node]}, {name: b, replicatedJobs: [launcher]}]}]}"
-            ),
-            {"node": {group_labels.GROUP: "a"}, "launcher": {group_labels.GROUP: "b"}},
-            id="groups of groups are no group labels",
-        ),
-        pytest.param(
             a_runtime("kaiScheduler: {queue: team-a}"),
             {
                 "node": {**QUEUE, "schedulerName": "kai-scheduler"},
@@ -111,24 +79,6 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
                 "JobSet": {"labels": QUEUE, "annotations": {"kai.scheduler/batch-min-member": "1"}},
             },
             id="KAI: queue, scheduler, and no waiting for Jobs that wait; no group label",
-        ),
-        pytest.param(
-            a_runtime("kaiScheduler: {}"),
-            {
-                "node": {"schedulerName": "kai-scheduler"},
-                "launcher": {"schedulerName": "kai-scheduler"},
-                "JobSet": {"annotations": {"kai.scheduler/batch-min-member": "1"}},
-            },
-            id="KAI's default queue needs no label",
-        ),
-        pytest.param(
-            ours(a_runtime("kaiScheduler: {}", labels={group_labels.GROUP: "node"}), group_labels.GROUP),
-            {
-                "node": {"schedulerName": "kai-scheduler"},
-                "launcher": {"schedulerName": "kai-scheduler"},
-                "JobSet": {"annotations": {"kai.scheduler/batch-min-member": "1"}},
-            },
-            id="from Muster's groups to KAI: the group label is removed",
         ),
         pytest.param(
             ours(
@@ -149,11 +99,6 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
             id="coscheduling is the Trainer's: no group label",
         ),
         pytest.param(
-            a_runtime(None, spec={"podGroupPolicy": {"volcano": {}}}),
-            {"node": {group_labels.GROUP: "none"}, "launcher": {group_labels.GROUP: "none"}},
-            id="Volcano is the Trainer's: no group label",
-        ),
-        pytest.param(
             a_runtime(None, pods={"schedulerName": "yunikorn"}),
             {"node": {group_labels.GROUP: "none", "schedulerName": "yunikorn"}, "launcher": {}},
             id="YuniKorn by its schedulerName: no group label",
@@ -162,15 +107,6 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
             ours(a_runtime(None, labels={group_labels.GROUP: "a", "team": "x"}), group_labels.GROUP),
             {"node": {"team": "x"}, "launcher": {}},
             id="the policy was removed: the group label goes, other labels stay",
-        ),
-        pytest.param(
-            ours(
-                a_runtime(under(""), labels={group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "4"}),
-                group_labels.GROUP,
-                group_labels.GROUP_SIZE,
-            ),
-            {"node": {group_labels.GROUP: "workers"}, "launcher": {group_labels.GROUP: "launcher"}},
-            id="the policy says no blocks any more",
         ),
         pytest.param(
             a_runtime("workload: {}", labels={group_labels.GROUP: "mine", group_labels.GROUP_SIZE: "2"}),
@@ -183,54 +119,8 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
     ],
 )
 def test_a_runtime_is_put_back_with_these_labels(body: Object, expected: dict[str, Any]) -> None:
-    """Labels and schedulerName of each pod template; a second look finds nothing to do."""
+    """Labels and schedulerName of each pod template."""
     assert updated(body) == expected
-    assert up_to_date(body) is never_marked(body) is None
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        pytest.param(a_runtime(None), Reason.NOT_MARKED, id="no policy and no group label"),
-        pytest.param(
-            a_runtime(None, labels={group_labels.GROUP: "a"}),
-            Reason.NOT_MARKED,
-            id="a group label written by hand",
-        ),
-        pytest.param(None, Reason.OBJECT_GONE, id="gone"),
-    ],
-)
-def test_nothing_is_done(body: Object | None, reason: Reason) -> None:
-    """With the reason."""
-    decision = decided(body)
-    assert isinstance(decision, NoOp)
-    assert decision.reason == reason
-    assert body is None or up_to_date(body) == never_marked(body) == decision
-
-
-def test_a_runtime_being_deleted_is_left() -> None:
-    """Whatever its policy."""
-    body = a_runtime("workload: {}")
-    being_deleted(body)
-    decision = decided(body)
-    assert decision.reason == Reason.DELETED
-
-
-def test_a_differing_group_label_of_a_user_is_reported() -> None:
-    """Users see why the policy has no effect on it."""
-    decision = decided(a_runtime(under(""), labels={group_labels.GROUP: "mine"}))
-    assert mentions(decision.message, "node", "mine", group_labels.GROUP, "workers")
-
-
-def test_a_sweep_reports_a_users_label_as_an_event_does() -> None:
-    """Beside our own group label; all else is as the policy asks."""
-    labels = {group_labels.GROUP: "workers", group_labels.GROUP_SIZE: "2"}
-    plan = decided(ours(a_runtime(under(", size: 4"), labels=labels), group_labels.GROUP))
-    assert isinstance(plan, Plan)
-    body = dict(plan.actions[0].body or {})
-    decision = decided(body)
-    assert mentions(decision.message, "node", group_labels.GROUP_SIZE, 2, 4)
-    assert up_to_date(body) == decision
 
 
 def test_a_scheduler_chosen_by_a_user_stays_and_is_reported() -> None:
@@ -252,7 +142,6 @@ def test_a_scheduler_chosen_by_a_user_stays_and_is_reported() -> None:
             ("workload.groups[1].replicatedJobs[0]", "node", "workload.groups[0].replicatedJobs[0]"),
             id="a replicatedJob in two groups",
         ),
-        pytest.param("workload: {bogus: 1}", ("workload.bogus",), id="an unknown field"),
     ],
 )
 def test_an_invalid_policy_is_reported_once_and_changes_nothing(policy: str, facts: tuple[str, ...]) -> None:
@@ -266,41 +155,3 @@ def test_an_invalid_policy_is_reported_once_and_changes_nothing(policy: str, fac
     assert mentions(event.body["message"], ANNOTATION, "ClusterTrainingRuntime", "mpi", *facts)
     assert decided(body, event_names=frozenset({event.target.name})).reason == Reason.INVALID_POLICY
     assert isinstance(decided(body, event_names=frozenset({event.target.name})), NoOp)
-
-
-@pytest.mark.parametrize(
-    ("jobs", "reason"),
-    [
-        pytest.param(REPLICATED_JOBS, None, id="as many as are labelled"),
-        pytest.param(REPLICATED_JOBS + 1, Reason.INVALID_POLICY, id="one more"),
-    ],
-)
-def test_a_runtime_of_many_replicated_jobs_takes_linear_time(jobs: int, reason: Reason | None) -> None:
-    """A tenant may store a runtime of hundreds, and say that its labels are Muster's."""
-    runtime = a_large_runtime(jobs)
-    with cpu.at_most(1.0):
-        decision = plan_runtime(Observed(REF, runtime=runtime), NOW)
-    assert reason is None or decision.reason == reason
-
-
-def a_large_runtime(jobs: int) -> Object:
-    """A runtime with a policy and so many replicatedJobs, whose labels Muster owns."""
-    labelled = {"spec": {"template": {"metadata": {"labels": {group_labels.GROUP: "x"}}}}}
-    names = [f"job-{index}" for index in range(jobs)]
-    entries = [{"name": name, "template": labelled} for name in names]
-    owned: Object = {"f:metadata": {"f:labels": {f"f:{group_labels.GROUP}": {}}}}
-    inside = {"f:template": {"f:spec": {"f:template": owned}}}
-    fields = {f'k:{{"name":"{name}"}}': inside for name in names}
-    spec = {"f:spec": {"f:template": {"f:spec": {"f:replicatedJobs": fields}}}}
-    return {
-        "apiVersion": REF.api_version,
-        "kind": REF.kind,
-        "metadata": {
-            "name": REF.name,
-            "namespace": REF.namespace,
-            "uid": REF.uid,
-            "annotations": {ANNOTATION: "workload: {}"},
-            "managedFields": [{"manager": COMPONENT, "operation": "Update", "fieldsV1": spec}],
-        },
-        "spec": {"template": {"spec": {"replicatedJobs": entries}}},
-    }
