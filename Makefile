@@ -2,22 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 
-# A value on make's command line is a text of make, which runs what `$(shell ...)` in it says when it is used or
-# exported. So all are kept as they were written, settings in the environment too. Programs get the settings in the
-# environment, since the shell would run what a value like "; command" contains.
 OUT ?= build/functions
-STEPS ?=
-REGISTRY ?=
-VERSION ?=
-PUSH ?=
-DIGEST ?=
-IMAGE ?=
-KNATIVE ?=
-FIGURE ?=
-SETTINGS := OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE
-GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
-$(foreach name,$(SETTINGS) $(GIVEN),$(eval override $(name) := $$(value $(name))))
-export $(SETTINGS)
+export OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

@@ -77,7 +77,7 @@ def is_away_for_two_seconds() -> Fault:
 
 
 @contextmanager
-def a_cluster(fault: Fault | None = None, seed: int = 1) -> Iterator[Stack]:
+def a_cluster(fault: Fault | None = None) -> Iterator[Stack]:
     """Run the local stack with a fault in the requests of its functions."""
     with Stack(StackOptions()) as stack:
         assert stack.server is not None
@@ -88,7 +88,7 @@ def a_cluster(fault: Fault | None = None, seed: int = 1) -> Iterator[Stack]:
             "metadata": {"name": NAMESPACE, "labels": labels},
         }
         stack.client.create(NAMESPACES, namespace, manager="tests")
-        chance = random.Random(seed)  # noqa: S311 - chance that can be repeated is the point
+        chance = random.Random(1)  # noqa: S311 - chance that can be repeated is the point
 
         def intercept(request: Request) -> tuple[int, Mapping[str, str], Any] | None:
             return fault(chance) if fault and request.headers.get("user-agent") in FUNCTIONS else None
@@ -146,15 +146,9 @@ def listed(stack: Stack, resource: Resource) -> list[dict[str, Any]]:
 
 def what_is_there(stack: Stack) -> str:
     """Return pods, groups and conditions, for the message of a failure."""
-    pods = [
-        (pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["spec"].get("schedulingGates"))
-        for pod in listed(stack, PODS)
-    ]
-    groups = [
-        (group["metadata"]["name"], group["spec"]["schedulingPolicy"]) for group in listed(stack, POD_GROUPS)
-    ]
-    conditions = [(owner["metadata"]["name"], conditions_of(owner)) for owner in owners(stack)]
-    return f"pods {pods}, groups {groups}, conditions {conditions}, dead letters {len(stack.dead_letters)}"
+    objects = [*listed(stack, PODS), *listed(stack, POD_GROUPS), *owners(stack)]
+    shown = [(obj["kind"], obj["metadata"]["name"], obj["spec"], conditions_of(obj)) for obj in objects]
+    return f"{shown}, dead letters {len(stack.dead_letters)}"
 
 
 def owners(stack: Stack) -> list[dict[str, Any]]:
@@ -202,12 +196,11 @@ def test_gangs_are_placed_whatever_the_api_server_answers(fault: Callable[[], Fa
         assert len(listed(stack, WORKLOADS)) == 2
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A third of the events is lost and a third doubled; sweeps repair it."""
-    chance = random.Random(seed)  # noqa: S311 - chance that can be repeated is the point
+    chance = random.Random(1)  # noqa: S311 - chance that can be repeated is the point
     whole = stack_module._publish_to
 
     def lossy(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
@@ -225,38 +218,6 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
         stack.client.create(TRAINJOBS, a_trainjob("llama", 3), manager="tests")
         stack.client.create(JOBS, an_indexed_job("sweep", 4), manager="tests")
         wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
-
-
-def test_events_dropped_after_a_500_are_repaired_by_a_sweep(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A source retries after 503 but not after 500, so each of these events is lost; sweeps repair it."""
-    whole, refused = stack_module._publish_to, list[str]()
-
-    def broken(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
-        publish = whole(broker)
-
-        def sink(headers: Mapping[str, str], body: bytes) -> int:
-            if hop_is_broken:
-                refused.append({name.lower(): value for name, value in headers.items()}["ce-id"])
-                return 500
-            return publish(headers, body)
-
-        return sink
-
-    hop_is_broken = True
-    monkeypatch.setattr(stack_module, "_publish_to", broken)
-    with a_cluster() as stack:
-        stack.client.create(JOBS, an_indexed_job("early", 3), manager="tests")
-        end = time.monotonic() + PATIENCE
-        while len(listed(stack, PODS)) < 3 or len(refused) < 3:
-            assert time.monotonic() < end, what_is_there(stack)
-            time.sleep(0.05)
-        assert len(refused) == len(set(refused)), "an event came again after a 500"
-        assert not listed(stack, WORKLOADS)
-        assert len(stack.dead_letters) == 0, "no broker ever had it"
-        hop_is_broken = False
-        wait_until(lambda: all_is_well(stack, 3), lambda: what_is_there(stack), stack)
 
 
 def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:

@@ -58,7 +58,7 @@ class Functions:
         }
         self.name = self._receivers[0].name if len(functions) == 1 else "muster"
         self.settings = self._receivers[0].settings
-        self.app = app_of(self._receivers, self.recent)
+        self.app = app_of(self._receivers, self.last_known)
 
     @classmethod
     def connected(cls, steps: Sequence[Step | None], settings: Settings) -> Self:
@@ -78,29 +78,17 @@ class Functions:
             functions.append((receiver, cluster))
         return cls(*functions)
 
-    def recent(self) -> State:
-        """Return the readiness of all functions; see `Readiness.recent`."""
-        return _together({name: readiness.recent() for name, readiness in self._readiness.items()})
-
     def last_known(self) -> State:
-        """Return the cached readiness of all functions, at once; see `Readiness.last_known`."""
-        return _together({name: readiness.last_known() for name, readiness in self._readiness.items()})
+        """Return whether all functions are ready, at once, and what each of them lacks."""
+        states = {name: readiness.last_known() for name, readiness in self._readiness.items()}
+        lacks = [f"{path_of(name)}: {message}" for name, (_, message) in states.items() if message != "OK"]
+        return all(ready for ready, _ in states.values()), "; ".join(lacks) or "OK"
 
     def wait_until_idle(self) -> None:
         """Wait until no event is in work, at most until the deadline of an event that has just begun."""
         end = time.monotonic() + self.settings.deadline_seconds
         for receiver in self._receivers:
             receiver.in_flight.wait_until_none(max(0.0, end - time.monotonic()))
-
-
-def _together(states: dict[str, State]) -> State:
-    """Ready if all functions are; the message of each that has one, or of all if it is the same."""
-    ready = all(is_ready for is_ready, _ in states.values())
-    messages = {message for _, message in states.values()}
-    if len(messages) == 1:
-        return ready, messages.pop()
-    lines = (f"{path_of(name)}: {message}" for name, (_, message) in states.items() if message != "OK")
-    return ready, "; ".join(lines)
 
 
 def server_of(app: Any, threads: int, **listening: Any) -> Any:

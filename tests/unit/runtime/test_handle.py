@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
 
 import pytest
 
 from muster.cluster import errors
+from muster.cluster.http import deadline
 from muster.events.model import OtherEvent, ResourceEvent
 from muster.events.parse import owner_of
 from muster.objects.meta import ObjectRef
@@ -19,7 +19,7 @@ from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.handle import Handler
 from muster.runtime.http.responses import HttpAnswer
-from tests.unit.runtime.fakes import BODY, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe
+from tests.unit.runtime.fakes import BODY, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe, until
 
 
 def test_step_sees_the_event_the_subject_and_the_time() -> None:
@@ -108,12 +108,16 @@ def test_after_the_deadline_no_call_is_made() -> None:
     assert cluster.calls == ["get pods team-a/llama-0"]
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    end = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.001)
+def test_an_answer_that_does_not_come_in_time_is_the_deadline() -> None:
+    """The client waits no longer than the event: the broker would deliver it again beside the first time."""
+
+    class Silent(FakeCluster):
+        def get(self, *_: Any) -> Any:
+            time.sleep(max(0.0, deadline.seconds_left()))
+            raise errors.Unavailable("timed out")
+
+    answer = a_handler(cluster=Silent(), deadline_seconds=0.05).handle(*an_event())
+    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
 
 
 class Held:

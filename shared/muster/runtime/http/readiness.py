@@ -19,7 +19,7 @@ State = tuple[bool, str]
 
 
 class Readiness:
-    """Checks the API server, and caches the result for callers that cannot wait.
+    """Checks the API server, and keeps the result for callers that cannot wait.
 
     A function that is not ready gets no events, and so removes no gates. Therefore it is ready as soon as the
     API server answers; missing APIs and permissions are in the message only. An event that needs a missing
@@ -64,27 +64,16 @@ class Readiness:
         self._asked_at = time.monotonic()
         return self._known
 
-    def recent(self) -> State:
-        """Return the state of the last 5 s; if there is none, check now, unless another caller is doing so.
-
-        For the probes over HTTP: any number of them cost the API server one check in 5 s.
-        """
-        if self._is_old() and self._asking.acquire(blocking=False):
-            self._ask_and_release()
-        return self._known
-
     def last_known(self) -> State:
-        """Return the cached state, at once; a new check begins in the background if it is older than 5 s.
+        """Return the last state, at once; a new check begins in the background if it is older than 5 s.
 
-        For func's middleware, which calls `ready()` on the event loop: waiting there for an API server
-        that does not answer would block every other request, liveness probes included.
+        Neither probes over HTTP nor func's event loop wait for an API server that does not answer, and any
+        number of them cost it one check in 5 s.
         """
-        if self._is_old() and self._asking.acquire(blocking=False):
+        is_old = time.monotonic() - self._asked_at > FRESH_SECONDS
+        if is_old and self._asking.acquire(blocking=False):
             Thread(target=self._ask_and_release, name="readiness", daemon=True).start()
         return self._known
-
-    def _is_old(self) -> bool:
-        return time.monotonic() - self._asked_at > FRESH_SECONDS
 
     def _ask_and_release(self) -> None:
         try:

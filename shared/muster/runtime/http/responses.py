@@ -47,9 +47,6 @@ Knative's dispatcher (0.47.0) ends with a panic when it makes a dead letter of a
 events that wait in it (`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
 """
 
-LONGEST_CHARACTER = 12
-"""Bytes of a character that JSON escapes as two surrogates."""
-
 
 @dataclass(frozen=True)
 class HttpAnswer:
@@ -132,8 +129,6 @@ def answer(outcome: Outcome, reply: HTTPMessage | None = None) -> HttpAnswer:
 def _refusal(reason: str, message: str) -> bytes:
     """Return the body of an answer that is no success, with as much of the message as ANSWER_LIMIT allows."""
     kept = message[:ANSWER_LIMIT]
-    while True:
-        body = json.dumps({"reason": reason, "message": kept}).encode()
-        if len(body) <= ANSWER_LIMIT:
-            return body
-        kept = kept[: -max(1, (len(body) - ANSWER_LIMIT) // LONGEST_CHARACTER)]
+    while len(body := json.dumps({"reason": reason, "message": kept}).encode()) > ANSWER_LIMIT:
+        kept = kept[:-1]
+    return body

@@ -1,19 +1,14 @@
 """Prometheus metrics of a function. The only module that uses prometheus_client.
 
-The package adds 9 ms to a cold start (0.26.0, Python 3.11): Flask has loaded most of its imports already.
-
 Every label has few values, whatever a sender puts into an event: unknown kinds and types are `other`, and no
 object name is a label.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from math import inf
-from threading import Lock
+from typing import Any, TypeVar
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -25,7 +20,6 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
@@ -40,23 +34,20 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 OTHER = "other"
 UNREADABLE = "unreadable"
+
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Bounds of the latency buckets: from an event without a call up to the timeout of the triggers."""
-
-_OF_PROCESS = "process_"
-"""How the names of ProcessCollector's metrics begin; they have no label `function`."""
 
 PLACEMENT_SECONDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 """Bounds of the buckets of waits: from a second, as Kubernetes writes times, to a day in a full cluster."""
 
 _KINDS = frozenset(resource.kind for resource in ALL)
 _REASONS = frozenset(map(str, Reason))
+_M = TypeVar("_M", Counter, Gauge, Histogram)
 
 
 class Metrics:
-    """The metrics of one function.
-
-    They have a registry of their own: the local stack runs several functions in one process.
+    """The metrics of one function, in a registry of their own: a process may have several functions.
 
     Args:
         function: the name of the function, the label `function` of all metrics.
@@ -64,96 +55,107 @@ class Metrics:
     """
 
     def __init__(self, function: str, in_flight: Callable[[], int]) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+
+        def new(kind: type[_M], name: str, text: str, *labels: str, **options: Any) -> _M:
+            return kind(f"muster_{name}", text, ("function", *labels), registry=self.registry, **options)
+
         self._function = function
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        self._events = Counter(
-            "muster_events",
+        self._reports_gangs = False
+        self._events = new(
+            Counter,
+            "events",
             "Events answered; type is add, update, delete, sweep, other or unreadable.",
-            ("function", "type", "kind", "outcome", "reason"),
-            registry=self._registry,
+            *("type", "kind", "outcome", "reason"),
         )
-        self._swept = Counter(
-            "muster_swept_objects",
-            "Objects examined by sweeps.",
-            ("function", "outcome", "reason"),
-            registry=self._registry,
-        )
-        self._seconds = Histogram(
-            "muster_event_duration_seconds",
+        self._swept = new(Counter, "swept_objects", "Objects examined by sweeps.", "outcome", "reason")
+        self._seconds = new(
+            Histogram,
+            "event_duration_seconds",
             "From the arrival of an event to its answer.",
-            ("function", "type"),
+            "type",
             buckets=SECONDS,
-            registry=self._registry,
         )
-        self._calls = Counter(
-            "muster_api_calls",
+        self._calls = new(
+            Counter,
+            "api_calls",
             "Calls to the API server; status is ok, the HTTP status of a refusal, or none without an answer.",
-            ("function", "verb", "resource", "status"),
-            registry=self._registry,
+            *("verb", "resource", "status"),
         )
-        self._dead_letters = Counter(
-            "muster_dead_letters",
+        self._dead_letters = new(
+            Counter,
+            "dead_letters",
             "Events that no function accepted; code is the failed function's answer, none without an answer.",
-            ("function", "code"),
-            registry=self._registry,
+            "code",
         )
-        self._placements = Histogram(
-            "muster_gang_placement_seconds",
+        self._placements = new(
+            Histogram,
+            "gang_placement_seconds",
             "From the creation or resumption of an owner until all its gangs are placed, once per placement.",
-            ("function", "kind"),
+            "kind",
             buckets=PLACEMENT_SECONDS,
-            registry=self._registry,
         )
-        self._gave_up = Counter(
-            "muster_gave_up",
+        self._gave_up = new(
+            Counter,
+            "gave_up",
             "Owners that got no gang, or lack one of their gangs, once per reason that they get.",
-            ("function", "reason"),
-            registry=self._registry,
+            "reason",
         )
-        self._gangs = _Gangs(function)
-        self._registry.register(self._gangs)
-        self._last_sweep = Gauge(
-            "muster_last_sweep_timestamp_seconds",
+        self._placed = new(Gauge, "gangs_placed", "Gangs that are placed.")
+        self._waiting = new(Gauge, "gangs_waiting", "Gangs that are to run and are not placed.", "reason")
+        self._since = new(
+            Gauge,
+            "gangs_waiting_since_timestamp_seconds",
+            "When the gang began to wait that has waited longest.",
+            "reason",
+        )
+        self._without = new(
+            Gauge, "owners_without_gang", "Owners that have no gang, or lack one of their gangs.", "reason"
+        )
+        self._last_sweep = new(
+            Gauge,
+            "last_sweep_timestamp_seconds",
             "When a sweep was last answered; 0 before the first one.",
-            ("function",),
-            registry=self._registry,
+        )
+        self._last_round = new(
+            Gauge,
+            "last_whole_sweep_timestamp_seconds",
+            "When sweeps had last examined all objects; 0 before the first time.",
         )
         self._last_sweep.labels(function)
-        self._last_round = Gauge(
-            "muster_last_whole_sweep_timestamp_seconds",
-            "When sweeps had last examined all objects; 0 before the first time.",
-            ("function",),
-            registry=self._registry,
-        )
         self._last_round.labels(function)
-        in_flight_now = Gauge(
-            "muster_events_in_flight",
-            "Events in progress.",
-            ("function",),
-            registry=self._registry,
-        )
-        in_flight_now.labels(function).set_function(in_flight)
+        new(Gauge, "events_in_flight", "Events in progress.").labels(function).set_function(in_flight)
 
     def answered(self, event: Event | None, outcome: Outcome, seconds: float, now: datetime) -> None:
         """Count an answered event; None stands for an unreadable one."""
         type_, kind = _labels(event)
-        self._events.labels(self._function, type_, kind, str(outcome.kind), str(outcome.reason)).inc()
+        self._events.labels(self._function, type_, kind, outcome.kind, outcome.reason).inc()
         self._seconds.labels(self._function, type_).observe(seconds)
         if isinstance(event, Sweep):
             self._last_sweep.labels(self._function).set(now.timestamp())
 
     def swept(self, outcome: Outcome) -> None:
         """Count an object of a sweep."""
-        self._swept.labels(self._function, str(outcome.kind), str(outcome.reason)).inc()
+        self._swept.labels(self._function, outcome.kind, outcome.reason).inc()
 
     def swept_all(self, now: datetime, gangs: GangTally) -> None:
         """Set the time at which sweeps had last covered all objects, and the gangs that they found."""
         self._last_round.labels(self._function).set(now.timestamp())
-        self._gangs.set(gangs)
-        if gangs.reported:
-            for kind in KINDS:  # rate() ignores the first value of a series
-                self._placements.labels(self._function, kind.resource.kind)
+        self._reports_gangs = self._reports_gangs or gangs.reported
+        if not self._reports_gangs:
+            return
+        for kind in KINDS:  # rate() ignores the first value of a series
+            self._placements.labels(self._function, kind.resource.kind)
+        self._placed.labels(self._function).set(gangs.placed)
+        for gauge in (self._waiting, self._since, self._without):
+            gauge.clear()
+        for reason, number in gangs.waiting.items():
+            self._waiting.labels(self._function, _known(reason)).inc(number)
+        for reason, time in sorted(gangs.since.items(), key=lambda entry: entry[1], reverse=True):
+            self._since.labels(self._function, _known(reason)).set(time.timestamp())
+        for reason, number in gangs.gave_up.items():
+            self._without.labels(self._function, _known(reason)).inc(number)
 
     def milestone_reached(self, milestone: Milestone) -> None:
         """Count a placement, or that a gang was given up."""
@@ -175,128 +177,19 @@ class Metrics:
         """Return all metrics in Prometheus' text format."""
         return exposition_of([self])
 
-    def collect(self) -> Iterable[Metric]:
-        """Return the current values of all metrics."""
-        return self._registry.collect()
-
 
 def exposition_of(functions: Sequence[Metrics]) -> bytes:
     """Return the metrics of the functions of one process, in Prometheus' text format.
 
     Samples of all functions stand together below the name of their metric, as the format wants it. Those of
-    the process are the same for all functions, and stand there once.
+    the process, which have no label `function`, stand there once.
     """
     families: dict[str, Metric] = {}
-    for family in (family for metrics in functions for family in metrics.collect()):
+    for family in (family for metrics in functions for family in metrics.registry.collect()):
         known = families.setdefault(family.name, family)
-        if known is not family and not family.name.startswith(_OF_PROCESS):
+        if known is not family and not family.name.startswith("process_"):
             known.samples += family.samples
     return generate_latest(_Collected(families.values()))
-
-
-class Exposition:
-    """The metrics of one process as text, for many requests at once; safe to use from several threads.
-
-    The text is made once for all requests that wait for it: it takes a processor for up to 40 ms, and anyone
-    who reaches a function may ask for it.
-
-    Args:
-        make: returns the text.
-        numbers: yields a number for each request and each text, in the order in which they begin.
-    """
-
-    def __init__(self, make: Callable[[], bytes], numbers: Iterator[int] | None = None) -> None:
-        self._make = make
-        self._numbers = numbers or itertools.count(1)
-        self._lock = Lock()
-        self._begun = 0
-        self._text = b""
-
-    def text(self) -> bytes:
-        """Return a text that was begun after this call."""
-        called = next(self._numbers)
-        with self._lock:
-            if self._begun < called:
-                self._begun = next(self._numbers)
-                self._text = self._make()
-            return self._text
-
-
-@dataclass(frozen=True)
-class _GangValues:
-    """The gangs that one round of sweeps has found; times in seconds since 1970."""
-
-    placed: int = 0
-    waiting: Mapping[str, float] = field(default_factory=dict)
-    since: Mapping[str, float] = field(default_factory=dict)
-    gave_up: Mapping[str, float] = field(default_factory=dict)
-
-
-class _Gangs(Collector):
-    """The gangs that the last whole round of sweeps has found; no samples before the first of them.
-
-    A reason that was once there and is not any more has the value 0.
-    """
-
-    def __init__(self, function: str) -> None:
-        self._function = function
-        self._values: _GangValues | None = None
-
-    def set(self, tally: GangTally) -> None:
-        """Replace all values at once by those of a whole round."""
-        before = self._values
-        if before is None:
-            if not tally.reported:
-                return
-            before = _GangValues()
-        since: dict[str, float] = {}
-        for reason, time in tally.since.items():
-            since[_known(reason)] = min(time.timestamp(), since.get(_known(reason), inf))
-        self._values = _GangValues(
-            tally.placed,
-            _by_reason(tally.waiting, before.waiting),
-            since,
-            _by_reason(tally.gave_up, before.gave_up),
-        )
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the values of the last whole round."""
-        values = self._values
-        if values is None:
-            return
-        yield self._gauge("muster_gangs_placed", "Gangs that are placed.", {"": values.placed}, ())
-        yield self._gauge("muster_gangs_waiting", "Gangs that are to run and are not placed.", values.waiting)
-        yield self._gauge(
-            "muster_gangs_waiting_since_timestamp_seconds",
-            "When the gang began to wait that has waited longest.",
-            values.since,
-        )
-        yield self._gauge(
-            "muster_owners_without_gang",
-            "Owners that have no gang, or lack one of their gangs.",
-            values.gave_up,
-        )
-
-    def _gauge(
-        self, name: str, text: str, values: Mapping[str, float], labels: tuple[str, ...] = ("reason",)
-    ) -> Metric:
-        family = GaugeMetricFamily(name, text, labels=("function", *labels))
-        for reason, value in values.items():
-            family.add_metric((self._function, reason)[: 1 + len(labels)], value)
-        return family
-
-
-def _by_reason(counts: Mapping[str, int], before: Mapping[str, float]) -> Mapping[str, float]:
-    """Counts by the reasons that metrics have, with 0 for those that were there before."""
-    known = dict.fromkeys(before, 0.0)
-    for reason, count in counts.items():
-        known[_known(reason)] = known.get(_known(reason), 0.0) + count
-    return known
-
-
-def _known(reason: str) -> str:
-    """Return the reason if it is one of `Reason`, else `other`."""
-    return str(reason) if str(reason) in _REASONS else OTHER
 
 
 class _Collected(Collector):
@@ -308,6 +201,11 @@ class _Collected(Collector):
     def collect(self) -> Iterable[Metric]:
         """Return those metrics."""
         return self._families
+
+
+def _known(reason: str) -> str:
+    """Return the reason if it is one of `Reason`, else `other`."""
+    return str(reason) if str(reason) in _REASONS else OTHER
 
 
 def _labels(event: Event | None) -> tuple[str, str]:

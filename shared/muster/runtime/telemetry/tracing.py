@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from muster.runtime.telemetry.logs import LOGGER
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import SpanProcessor
     from opentelemetry.trace import TracerProvider
 
 OTLP = "otlp"
-TRACESTATE = "tracestate"
-_CONTEXT_HEADERS = ("traceparent", TRACESTATE)
-
-TRACESTATE_CHARACTERS = 512
-"""The longest tracestate that spans keep: what W3C Trace Context (3.3.1.5) asks for at least. Up to 2,048
-spans wait for the exporter."""
 
 Note = Callable[[Mapping[str, str]], None]
 """Adds attributes to an open span."""
@@ -79,31 +71,21 @@ def configured(traces: str, function: str) -> Spans:
     if traces != OTLP:
         return no_spans
     try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider as SdkProvider  # noqa: PLC0415
-
-        processor = _processor()
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
     except ImportError as error:
         LOGGER.warning("MUSTER_TRACES=%s: no traces without the extra muster[traces]: %s", traces, error)
         return no_spans
     provider = SdkProvider(resource=Resource.create({"service.name": f"muster-{function.replace('_', '-')}"}))
-    provider.add_span_processor(processor)
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return spans_of(provider)
-
-
-@cache
-def _processor() -> SpanProcessor:
-    """Return the exporter of all functions of the process, whose one queue bounds the spans that wait."""
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
-    from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415
-
-    return BatchSpanProcessor(OTLPSpanExporter())
 
 
 def _carrier(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the trace context in the HTTP headers, else in the CloudEvent's tracing extension."""
     lower_case = {name.lower(): value for name, value in headers.items()}
-    context = {name: lower_case.get(name) or lower_case.get(f"ce-{name}") for name in _CONTEXT_HEADERS}
-    if len(context[TRACESTATE] or "") > TRACESTATE_CHARACTERS:
-        del context[TRACESTATE]
+    names = ("traceparent", "tracestate")
+    context = {name: lower_case.get(name) or lower_case.get(f"ce-{name}") for name in names}
     return {name: value for name, value in context.items() if value}
