@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage sbom images release cluster cluster-down e2e record bench golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage images release cluster cluster-down e2e record bench golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,9 +51,6 @@ manifests: $(READY) ## Write what kubectl builds of eventing/overlays to eventin
 
 stage: $(READY) ## Put each function together with what it imports into build/functions; yours too: STEPS=FOLDER
 	@$(BIN)/python functions/stage.py "$$OUT" $$STEPS
-
-sbom: $(READY) ## Write the bill of materials of the images (CycloneDX) into build/
-	@$(BIN)/python functions/sbom.py build/muster.cdx.json
 
 images: $(READY) ## Build the image with podman, docker or buildah: REGISTRY=registry.example.com/team PUSH=1
 	@$(BIN)/python -m release images --registry "$$REGISTRY" --version "$$VERSION" $(if $(PUSH),--push)

@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from functions import sbom, stage
+from functions import stage
 from muster.cli import main
 from muster.data import EVENTING
 from muster.objects import yaml_files
 from muster.runtime.config import from_environment
 from muster.runtime.steps import step_named
-from muster.simulator.overlays import Manifest, built, load, of_kind
 from muster.simulator.overlays import Manifest, built, load, of_kind
 from tests.docs.commands import commands
 from tests.replays import inputs
@@ -142,17 +141,6 @@ def test_a_staged_folder_runs_alone(project: str, staged: Path) -> None:
     )
     assert ran.stderr == ""
     assert ran.stdout == f"{folder}/function/__init__.py {folder}/muster/__init__.py (True, 'OK') False\n"
-
-
-def test_the_bill_of_materials_lists_what_is_locked() -> None:
-    """Each package in its version, with its hashes; the same bytes each time."""
-    locked = sbom.LOCKED.read_text()
-    text = sbom.bill_of_materials(locked)
-    assert text == sbom.bill_of_materials(locked)
-    parts = {part["name"]: part for part in yaml_files.load(text)["components"]}
-    pinned = dict(re.findall(r"^([a-z0-9._-]+)==([^ ;]+)", locked, re.MULTILINE))
-    assert {name: part["version"] for name, part in parts.items()} == pinned
-    assert sum(len(part["hashes"]) for part in parts.values()) == locked.count("--hash=sha256:")
 
 
 @each_step

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
+import yaml
 
-from muster.objects import yaml_files
 from release import page
 from release.__main__ import main
 from tests.docs.commands import commands
@@ -38,7 +37,7 @@ def _release_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_release_page_has_its_files(release_folder: Path) -> None:
-    """Wheel, chart, a manifest for each overlay that is not to be copied, bill of materials, checksums."""
+    """Wheel, chart, a manifest for each overlay that is not to be copied, checksums."""
     assert {path.name for path in release_folder.iterdir()} == {
         "SHA256SUMS",
         f"muster-{VERSION}.tgz",
@@ -47,16 +46,17 @@ def test_a_release_page_has_its_files(release_folder: Path) -> None:
         "muster-kubernetes-1.36.yaml",
         "muster-native-jobs.yaml",
         "muster-one-service.yaml",
-        "muster.cdx.json",
         f"muster_gangs-{VERSION}-py3-none-any.whl",
     }
-    bill = json.loads((release_folder / "muster.cdx.json").read_text())
-    assert bill["metadata"]["component"]["version"] == VERSION
     with tarfile.open(release_folder / f"muster-{VERSION}.tgz") as archive:
-        chart = yaml_files.load(_member(archive, "Chart.yaml"))
-        values = yaml_files.load(_member(archive, "values.yaml"))
+        chart = yaml.safe_load(_member(archive, "Chart.yaml"))
+        values = yaml.safe_load(_member(archive, "values.yaml"))
+        template = _member(archive, "templates/cluster.yaml").decode()
+    assert "kind: Namespace\n" not in template
+    assert "muster-system" not in template
+    assert template.count("image: {{ $.Values.image }}") == 7
     assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
-    assert values["image"] == {"repository": "registry.example.com/team/muster", "digest": DIGEST}
+    assert values == {"image": IMAGE, "overlay": "cluster"}
 
 
 def test_the_checksums_are_those_of_all_other_files(release_folder: Path) -> None:
@@ -84,15 +84,18 @@ def test_the_same_release_has_the_same_bytes(release_folder: Path, tmp_path: Pat
     ]
     for path in release_folder.iterdir():
         assert (tmp_path / path.name).read_bytes() == path.read_bytes(), path.name
-    assert len(said) == 8
+    assert len(said) == 7
 
 
 @pytest.mark.parametrize(
     ("version", "image"),
     [
         pytest.param("", IMAGE, id="no version"),
+        pytest.param("v0.1", IMAGE, id="no version at all"),
         pytest.param("99.0.0", IMAGE, id="another version"),
+        pytest.param(VERSION, "", id="no image"),
         pytest.param(VERSION, "registry.example.com/team/muster:0.1.0", id="a tag"),
+        pytest.param(VERSION, "registry.example.com/team/muster@sha256:12", id="a short digest"),
     ],
 )
 def test_bad_input_is_reported_in_one_line(
