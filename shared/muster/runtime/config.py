@@ -53,7 +53,6 @@ class Settings:
     threads: int = 24
     deadline_seconds: float = 8.0
     sweep_jitter_seconds: float = 2.0
-    sweep_limit: int = 1000
     dead_letter_limit: int = 100
     dead_letter_namespace: str = ""
 
