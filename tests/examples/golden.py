@@ -15,8 +15,7 @@ import yaml
 from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
 from muster.operator.explain import as_text, explain
-from muster.operator.explain.assumptions import assume_cluster
-from muster.operator.explain.dry_run import DryRunCluster
+from muster.operator.explain.files import DryRunCluster, assume_cluster
 from muster.operator.plan import to_document
 from muster.policy.model import Plan
 from muster.replay.snapshots import Objects, first, read_snapshots

@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.cluster.http.client import Client
-from muster.objects.meta import KubernetesObject
 from muster.objects.resources import by_kind
-from muster.operator.explain import as_mermaid, explain
-from muster.operator.explain.assumptions import assume_cluster
-from muster.operator.explain.dry_run import DryRunCluster
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from tests.examples import golden
 from tests.support.holding import holds
@@ -57,16 +53,3 @@ def test_the_api_server_accepts_the_created_objects(client: Client, name: str) -
             by_kind(body["apiVersion"], body["kind"]), body["metadata"]["name"], body["metadata"]["namespace"]
         )
     assert bodies or name == "kai-queue"
-
-
-@pytest.mark.parametrize("example", golden.EXAMPLES, ids=lambda path: str(path.stem))
-def test_a_flowchart_names_every_group(example: Path) -> None:
-    """One node for the owner and one for each group, all connected."""
-    assumed = assume_cluster(golden.objects_of(example))
-    for owner in assumed.owners:
-        explained = explain(DryRunCluster(assumed.objects), KubernetesObject.read(owner).ref, golden.NOW)
-        chart = as_mermaid(explained)
-        groups = [group.name for root in explained.tree for group in (*root.composites(), *root.leaves())]
-        assert chart.startswith("flowchart TD\n")
-        assert all(f"g_{name.replace('-', '_')}" in chart for name in groups)
-        assert chart.count("-->") == len(groups)

@@ -10,7 +10,7 @@ import click
 
 from muster.cli.arguments import BadInput, path_of
 from muster.cli.output import echo_items, output_option
-from muster.operator.explain.assumptions import DEFAULT_NAMESPACE
+from muster.operator.explain.files import DEFAULT_NAMESPACE
 from muster.operator.lint import Fault, LintResult, Severity, lint
 
 _SUFFIXES = {".yaml", ".yml", ".json"}

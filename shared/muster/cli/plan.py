@@ -72,7 +72,7 @@ def command(
         for line in missing_objects(named, snapshot, snapshots):
             click.echo(f"muster: {line}", err=True)
         now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
-        plans = list(plan_step(step, request, snapshot.objects, now))
+        plans = plan_step(step, request, snapshot.objects, now)
     if not plans:
         click.echo(f"a sweep of {step.name} has no objects", err=True)
     elif output == "json":

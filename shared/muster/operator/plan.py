@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -15,13 +15,8 @@ from muster.cluster.observe import sweep
 from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import Event, Sweep
 from muster.events.parse import UnreadableEvent, parse
-from muster.objects.meta import KubernetesObject, ObjectRef, ref_of
-from muster.objects.pods import Namespace, Pod
-from muster.objects.scheduling import PodGroup, Workload
+from muster.objects.meta import ObjectRef, ref_of
 from muster.policy.model import Action, Decision, NoOp
-from muster.policy.owners.job import Job
-from muster.policy.owners.jobset import JobSet
-from muster.policy.owners.trainjob import TrainJob
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object
@@ -32,62 +27,36 @@ from muster.simulator.typed import first_type_fault
 Document = dict[str, Any]
 """A plan as plain data, in the shape that `muster plan` prints."""
 
-_VIEWS: Mapping[str, type[KubernetesObject]] = {
-    view.__name__: view for view in (Job, JobSet, Namespace, Pod, PodGroup, TrainJob, Workload)
-}
-
 
 def plan_step(
-    step: Step,
-    request: RecordedRequest,
-    objects: Iterable[Object],
-    now: datetime,
-    planning: Callable[[str], object] = lambda _object: None,
-) -> Iterator[Document]:
-    """Yield the plans of a step for an event: one document, or one per object that a sweep looks at.
+    step: Step, request: RecordedRequest, objects: Sequence[Object], now: datetime
+) -> list[Document]:
+    """Return the plans of a step for an event: one document, or one per object that a sweep looks at.
 
     Args:
         step: the step.
         request: the event.
         objects: all objects of the cluster.
         now: the time in conditions and Events.
-        planning: called with `object 7 of 90` before each is planned, and with "" when it is.
 
     Raises:
         BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
     """
-    stored = list(objects)
-    try:
-        yield from _plans(step, request, stored, now, planning)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        # What no API server has stored may make a step fail; anything else is a bug.
-        if wrong := first_type_fault(stored) or _first_without_uid(stored):
-            raise BadFileError(*wrong) from None
-        raise
-
-
-def _plans(
-    step: Step,
-    request: RecordedRequest,
-    stored: Sequence[Object],
-    now: datetime,
-    planning: Callable[[str], object],
-) -> Iterator[Document]:
-    cluster = Snapshot(stored)
+    cluster = Snapshot(objects)
     try:
         found = subjects(step, parse(request.headers, request.body), cluster)
+        return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
     except UnreadableEvent as error:
         raise BadFileError(request.location, str(error)) from None
-    except ValidationError as error:
-        raise _bad_field(f"{request.location}: data", error) from None
-    try:
-        for number, subject in enumerate(found, start=1):
-            planning(f"object {number} of {len(found)}")
-            document = to_document(step, decide(step, subject, cluster, now))
-            planning("")
-            yield document
-    except ValidationError as error:
-        raise _bad_field(_invalid_object(stored), error) from None
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # What no API server has stored may make a step fail; anything else is a bug.
+        wrong = first_type_fault(objects) or _first_without_uid(objects)
+        if wrong is None and isinstance(error, ValidationError):
+            path, message = first_fault(error)
+            wrong = f"{request.location}: data: {path}", message
+        if wrong is None:
+            raise
+        raise BadFileError(*wrong) from None
 
 
 def subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | NoOp]:
@@ -102,23 +71,6 @@ def subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | NoO
 def decide(step: Step, subject: ObjectRef | NoOp, cluster: Cluster, now: datetime) -> Decision:
     """Return the decision of a step about a subject."""
     return subject if isinstance(subject, NoOp) else step.plan(step.observe(cluster, subject), now)
-
-
-def _bad_field(location: str, error: ValidationError) -> BadFileError:
-    path, message = first_fault(error)
-    return BadFileError(f"{location}: {path}", message)
-
-
-def _invalid_object(objects: Iterable[Object]) -> str:
-    """Return the first object with a field of the wrong type, as `Job team-a/sweep`; "objects" if none."""
-    for body in objects:
-        view = _VIEWS.get(body["kind"])
-        try:
-            if view is not None:
-                view.read(body)
-        except ValidationError:
-            return str(ref_of(body))
-    return "objects"
 
 
 def _first_without_uid(objects: Iterable[Object]) -> tuple[str, str] | None:
@@ -168,7 +120,7 @@ def _action(action: Action) -> Document:
 
 
 def _plain(value: Any) -> Any:
-    """Return data as JSON has them; their texts are not copied, as hundreds of groups may share one."""
+    """Return data as JSON has them."""
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):

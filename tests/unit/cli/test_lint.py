@@ -12,7 +12,7 @@ import yaml
 from muster.cluster.observe.owner import read_owner
 from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
-from muster.operator.explain.dry_run import DryRunCluster
+from muster.operator.explain.files import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
 from muster.policy.resolve import ResolvedOwner
 from tests.support import builders as b

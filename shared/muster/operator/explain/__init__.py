@@ -1,8 +1,7 @@
 """Explain how an owner is grouped and why, and what a pod, group or policy is: for `muster explain`."""
 
-from muster.operator.explain.data import as_data
 from muster.operator.explain.explanation import Explanation, explain
 from muster.operator.explain.facts import Facts
-from muster.operator.explain.render import as_mermaid, as_text
+from muster.operator.explain.render import as_data, as_text
 
-__all__ = ["Explanation", "Facts", "as_data", "as_mermaid", "as_text", "explain"]
+__all__ = ["Explanation", "Facts", "as_data", "as_text", "explain"]

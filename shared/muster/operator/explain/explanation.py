@@ -12,7 +12,7 @@ from muster.cluster.observe.members import read_members
 from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAMESPACES
-from muster.operator.explain.dry_run import DryRunCluster
+from muster.operator.explain.files import DryRunCluster
 from muster.operator.explain.notes import notes_on_groups, notes_on_skipped
 from muster.operator.explain.present import Now, groups_now, pods_now
 from muster.operator.explain.quota import quota_warnings

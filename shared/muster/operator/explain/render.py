@@ -1,16 +1,19 @@
-"""Print an explanation as text for a terminal, or as a Mermaid flowchart for a pull request."""
+"""Print an explanation as text, or return it as plain data for `muster explain -o json`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
 
-from muster.objects.text import printable
 from muster.operator.explain.explanation import Explanation, StepPreview
 from muster.operator.explain.facts import Facts
 from muster.operator.explain.present import Now
 from muster.policy.group_labels import SINGLE
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.tree.groups import Group
+
+Data = dict[str, Any]
 
 NAMES_SHOWN = 4
 """Up to so many PodGroups of a template are listed by name; of more only the first and the last."""
@@ -19,22 +22,12 @@ NAMES_SHOWN = 4
 def as_text(explained: Explanation | Facts) -> str:
     """Return the explanation in lines: policy, groups, steps, labels to add, warnings."""
     lines = _fact_lines(explained) if isinstance(explained, Facts) else _text_lines(explained)
-    return "\n".join(map(printable, lines)) + "\n"
-
-
-def as_mermaid(explained: Explanation | Facts) -> str:
-    """Return a flowchart of the owner, its groups, and the reason if they cannot be made."""
-    lines = _fact_chart(explained) if isinstance(explained, Facts) else _chart_lines(explained)
-    return "\n".join(["flowchart TD", *(f"  {line}" for line in lines)]) + "\n"
+    return "\n".join(lines) + "\n"
 
 
 def _fact_lines(facts: Facts) -> Iterator[str]:
     yield str(facts.subject)
     yield from (f"  {line}" for line in facts.lines)
-
-
-def _fact_chart(facts: Facts) -> Iterator[str]:
-    yield f"object[{_quoted('<br/>'.join([str(facts.subject), *facts.lines]))}]"
 
 
 def _text_lines(explanation: Explanation) -> Iterator[str]:
@@ -101,32 +94,6 @@ def _step_lines(step: StepPreview) -> Iterator[str]:
     yield from (f"      {line}" for line in step.writes)
 
 
-def _chart_lines(explanation: Explanation) -> Iterator[str]:
-    yield f"owner[{_quoted(str(explanation.owner))}]"
-    reason = explanation.failure or explanation.skipped
-    if reason is not None:
-        yield f"why{{{{{_quoted(f'{reason.reason}: {reason.message}')}}}}}"
-        yield "owner -.- why"
-    if explanation.pod_sets is not None:
-        for root in explanation.tree:
-            yield from _chart_tree(root, explanation.pod_sets, "owner")
-
-
-def _chart_tree(group: Group, pod_sets: OwnerPodSets, parent: str) -> Iterator[str]:
-    # A Mermaid identifier has letters, digits and underscores only; group names are DNS labels.
-    node = f"g_{group.name.replace('-', '_')}"
-    label = _quoted("<br/>".join([f"{group.name}: {_describe(group)}", *_object_names(group, pod_sets)]))
-    yield f"{node}([{label}])" if group.children else f"{node}[{label}]"
-    yield f"{parent} --> {node}"
-    for child in group.children:
-        yield from _chart_tree(child, pod_sets, node)
-
-
-def _quoted(text: str) -> str:
-    safe = printable(text.replace('"', "#quot;").replace("\n", " "))
-    return f'"{safe}"'
-
-
 def _describe(group: Group) -> str:
     """Return the settings of a group as text: `gang of 2 of 3 groups, within one zone`."""
     count = group.child_groups if group.children else max([0, *group.sizes.values()])
@@ -172,3 +139,55 @@ def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
     if len(lines) <= NAMES_SHOWN:
         return lines
     return [lines[0], f"... {len(lines) - 2} more", lines[-1]]
+
+
+def as_data(explained: Explanation | Facts) -> Data:
+    """Return an explanation as plain data; scripts read it: a field may be added, none removed or renamed."""
+    if isinstance(explained, Facts):
+        return {"object": str(explained.subject), "facts": [_fact(line) for line in explained.lines]}
+    failure, skipped = explained.failure, explained.skipped
+    pod_sets = explained.pod_sets
+    return {
+        "object": str(explained.owner),
+        "policy": explained.policy,
+        "notUsed": [source.where for source in explained.policy_sources[1:]],
+        "locked": explained.locked,
+        "skipped": skipped and {"reason": str(skipped.reason), "message": skipped.message},
+        "failure": failure
+        and {"reason": str(failure.reason), "message": failure.message, "held": explained.held},
+        "groups": [] if pod_sets is None else [_group(group, pod_sets) for group in explained.tree],
+        "now": [
+            {
+                "about": now.about,
+                "status": now.true,
+                "reason": now.reason,
+                "since": now.since,
+                "message": now.message,
+            }
+            for now in explained.now
+        ],
+        "steps": list(map(asdict, explained.steps)),
+        "labels": [{"path": path, "label": label, "value": value} for path, label, value in explained.labels],
+        "warnings": [*explained.warnings],
+        "notes": [*explained.notes],
+    }
+
+
+def _fact(line: str) -> Data:
+    about, _, text = line.partition(": ")
+    return {"about": about, "text": text}
+
+
+def _group(group: Group, pod_sets: OwnerPodSets) -> Data:
+    count = group.template_min_count if group.gang else 0
+    data: Data = {"name": group.name, "gang": group.gang, "minCount": count}
+    if group.children:
+        names = [pod_sets.pod_group_name(group.name, suffix) for suffix in group.instances]
+        return {
+            **data,
+            "compositePodGroups": names,
+            "groups": [_group(child, pod_sets) for child in group.children],
+        }
+    sizes = group.sizes.items()
+    members = [{"name": pod_sets.pod_group_name(group.name, suffix), "pods": pods} for suffix, pods in sizes]
+    return {**data, "podGroups": members}

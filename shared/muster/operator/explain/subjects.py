@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster, Object
 from muster.cluster.observe.owner import read_owner
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import KubernetesObject, ref_of
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     CONFIGMAPS,
@@ -19,10 +20,9 @@ from muster.objects.resources import (
     WORKLOADS,
     Resource,
 )
-from muster.operator.explain.assumptions import RUNTIMES, AssumedObjects, assume_cluster
-from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.explain.explanation import Explanation, explain
 from muster.operator.explain.facts import Facts, facts_of
+from muster.operator.explain.files import RUNTIMES, AssumedObjects, DryRunCluster, assume_cluster
 from muster.policy.owners import KINDS
 from muster.replay.files import BadFileError
 from muster.runtime.http.responses import first_fault
@@ -64,54 +64,40 @@ def explain_live(cluster: Cluster, body: Object, now: datetime) -> Iterator[Fact
             yield explain(cluster, live.owner.ref, now)
 
 
-def explain_owners(
-    assumed: AssumedObjects,
-    below: Cluster | None,
-    now: datetime,
-    explaining: Callable[[str], object] = lambda _owner: None,
-) -> Iterator[Explanation]:
+def explain_owners(assumed: AssumedObjects, below: Cluster | None, now: datetime) -> Iterator[Explanation]:
     """Yield the explanation of each owner in files.
 
     Args:
         assumed: the objects of the files.
         below: the cluster to which they would be applied; None for none.
         now: the time in conditions and Events.
-        explaining: called with the owner, `7 of 90: Job team-a/sweep`, before it is looked at.
 
     Raises:
         BadFileError: a field of an object has the wrong type.
     """
     cluster = DryRunCluster(assumed.objects, below)
-    for number, owner in enumerate(assumed.owners, start=1):
-        ref = _ref_of(owner)
-        explaining(f"{number} of {len(assumed.owners)}: {ref}")
-        try:
-            yield explain(cluster, ref, now)
-        except ValidationError as error:
-            path, message = first_fault(error)
-            raise BadFileError(f"{ref}: {path}", message) from None
+    for owner in assumed.owners:
+        with _bad_fields(str(ref_of(owner))):
+            yield explain(cluster, KubernetesObject.read(owner).ref, now)
 
 
-def facts_of_files(
-    assumed: AssumedObjects, below: Cluster | None, explaining: Callable[[str], object] = lambda _owner: None
-) -> Iterator[Facts]:
-    """Yield the facts of the objects in files that are explained by themselves; `explaining` as for owners.
+def facts_of_files(assumed: AssumedObjects, below: Cluster | None) -> Iterator[Facts]:
+    """Yield the facts of the objects in files that are explained by themselves.
 
     Raises:
         BadFileError: a field of an object has the wrong type.
     """
     cluster = DryRunCluster(assumed.objects, below)
-    for number, body in enumerate(assumed.others, start=1):
-        explaining(f"{number} of {len(assumed.others)}: {body['kind']} {body['metadata']['name']}")
-        try:
+    for body in assumed.others:
+        with _bad_fields(f"{body['kind']} {body['metadata']['name']}"):
             yield facts_of(cluster, body)
-        except ValidationError as error:
-            path, message = first_fault(error)
-            raise BadFileError(f"{body['kind']} {body['metadata']['name']}: {path}", message) from None
 
 
-def _ref_of(body: Object) -> ObjectRef:
-    metadata = body["metadata"]
-    return ObjectRef(
-        body["apiVersion"], body["kind"], metadata.get("namespace", ""), metadata["name"], metadata["uid"]
-    )
+@contextmanager
+def _bad_fields(named: str) -> Iterator[None]:
+    """Turn a field of the wrong type into BadFileError."""
+    try:
+        yield
+    except ValidationError as error:
+        path, message = first_fault(error)
+        raise BadFileError(f"{named}: {path}", message) from None

@@ -1,7 +1,6 @@
 """Check policies and group labels in manifests, for `muster lint`."""
 
-from muster.operator.lint.lint import LintResult, lint
-from muster.operator.lint.model import Fault, Severity
+from muster.operator.lint.labels import Severity
+from muster.operator.lint.lint import Fault, LintResult, lint
 
 __all__ = ["Fault", "LintResult", "Severity", "lint"]
-"""The result of a lint, and what makes it."""

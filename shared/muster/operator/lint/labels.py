@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from muster.objects.text import cut_to
-from muster.operator.lint.model import Severity
 from muster.policy.group_labels import (
     GATE_SWITCH,
     GROUP,
@@ -26,9 +25,18 @@ from muster.policy.group_labels import (
 from muster.policy.sources.source import ANNOTATION
 
 _PREFIX = "muster.dev/"
+_PLACES = {"pod": "a pod template", "Namespace": "a Namespace", "owner": "a job or runtime"}
 
-KEY_LENGTH = 60
-"""The most characters of a key in the path of a field, which the message of each fault below it repeats."""
+
+class Severity(StrEnum):
+    """Whether pods run in another way than the manifest says, or something deserves a look."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+Found = tuple[Severity, str, str]
+"""Severity, reason and message of a fault."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +66,7 @@ def _is_a_size(value: str) -> bool:
 
 
 _RULES: Mapping[str, _Rule] = {
-    GROUP: _Rule(
-        "labels",
-        "pod",
-        _names_a_group,
-        f"a DNS label or {OPTED_OUT}",
-    ),
+    GROUP: _Rule("labels", "pod", _names_a_group, f"a DNS label or {OPTED_OUT}"),
     LEADER_GROUP: _Rule("labels", "pod", _names_a_group, "a DNS label"),
     GROUP_SIZE: _Rule("labels", "pod", _is_a_size, "a number from 1 to 999999"),
     GROUP_PER: _Rule(
@@ -76,7 +79,7 @@ _RULES: Mapping[str, _Rule] = {
 }
 
 
-def label_faults(body: Mapping[str, Any]) -> Iterator[tuple[Severity, str, str]]:
+def label_faults(body: Mapping[str, Any]) -> Iterator[Found]:
     """Yield severity, reason and message of each label or annotation that has no effect."""
     if is_musters(body["metadata"].get("labels") or {}):
         return  # Muster's own objects have labels of their own
@@ -85,86 +88,51 @@ def label_faults(body: Mapping[str, Any]) -> Iterator[tuple[Severity, str, str]]
             values = metadata.get(field)
             for name, value in values.items() if isinstance(values, Mapping) else ():
                 if str(name).startswith(_PREFIX):
-                    for severity, reason, message in _check(place, field, str(name), str(value)):
-                        at = f"{path}.{field}: {cut_to(str(name), KEY_LENGTH)}"
-                        yield severity, reason, f"{at}: {message}"
+                    found = _check(place, field, str(name), str(value))
+                    if found is not None:
+                        severity, reason, message = found
+                        yield severity, reason, f"{path}.{field}: {name}: {message}"
 
 
-def _check(place: str, field: str, name: str, value: str) -> Iterator[tuple[Severity, str, str]]:
+def _check(place: str, field: str, name: str, value: str) -> Found | None:
     rule = _RULES.get(name)
     if rule is None:
-        near = difflib.get_close_matches(name[:KEY_LENGTH], _RULES, n=1)
+        near = difflib.get_close_matches(name, _RULES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        yield Severity.WARNING, "UnknownLabel", f"Muster does not know it{hint}"
-    elif rule.field != field:
-        yield Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {rule.field}"
-    elif rule.place != place:
-        where = {"pod": "a pod template", "Namespace": "a Namespace", "owner": "a job or runtime"}[rule.place]
-        yield Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {where}"
-    elif not rule.valid(value):
-        yield (
-            Severity.ERROR,
-            "InvalidLabel",
-            f"{cut_to(value, KEY_LENGTH)!r} has no effect: must be {rule.values}",
-        )
+        return Severity.WARNING, "UnknownLabel", f"Muster does not know it{hint}"
+    if rule.field != field:
+        return Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {rule.field}"
+    if rule.place != place:
+        where = _PLACES[rule.place]
+        return Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {where}"
+    if not rule.valid(value):
+        return Severity.ERROR, "InvalidLabel", f"{value!r} has no effect: must be {rule.values}"
+    return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
-    """The path of a field; its text is made for a fault only: objects have millions of fields."""
-
-    part: str | int
-    above: _Path | None = None
-
-    def __str__(self) -> str:
-        if self.above is None:
-            return str(self.part)
-        if isinstance(self.part, int):
-            return f"{self.above}[{self.part}]"
-        return f"{self.above}.{cut_to(self.part, KEY_LENGTH)}"
-
-
-def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[_Path, str, Mapping[str, Any]]]:
+def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield path, place and content of the metadata of an object and of all templates in it."""
-    kind = body.get("kind")
-    place = {"Pod": "pod", "Namespace": "Namespace"}.get(str(kind), "owner")
-    metadata, spec = body.get("metadata"), _Path("spec")
-    if isinstance(metadata, Mapping):
-        own = metadata
-        if kind == "Job":
-            own = _without_copies(metadata, (labels for _, _, labels in _templates(body.get("spec"), spec)))
-        yield _Path("metadata"), place, own
-    yield from _templates(body.get("spec"), spec)
+    templates = list(_templates(body.get("spec"), "spec"))
+    metadata: Mapping[str, Any] = body["metadata"]
+    if body.get("kind") == "Job":
+        # To a Job without labels the API server copies those of its pod template (SetDefaults_Job).
+        copied = {item for _, _, each in templates for item in (each.get("labels") or {}).items()}
+        own = {item for item in (metadata.get("labels") or {}).items() if item not in copied}
+        metadata = {**metadata, "labels": dict(own)}
+    yield "metadata", {"Pod": "pod", "Namespace": "Namespace"}.get(str(body.get("kind")), "owner"), metadata
+    yield from templates
 
 
-def _without_copies(metadata: Mapping[str, Any], templates: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return the metadata of a Job without the labels that its pod template has too.
-
-    To a Job without labels the API server copies those of its pod template (SetDefaults_Job,
-    pkg/apis/batch/v1/defaults.go, Kubernetes v1.37.1).
-    """
-    labels = metadata.get("labels")
-    if not isinstance(labels, Mapping):
-        return metadata
-    own = dict(labels)
-    for template in templates:
-        copies = template.get("labels")
-        for name, value in copies.items() if isinstance(copies, Mapping) else ():
-            if own.get(name) == value:
-                own.pop(name, None)
-    return {**metadata, "labels": own}
-
-
-def _templates(at: Any, path: _Path) -> Iterator[tuple[_Path, str, Mapping[str, Any]]]:
+def _templates(at: Any, path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield path, place and content of the metadata of each template below a field."""
     if isinstance(at, list):
         for number, entry in enumerate(at):
-            if isinstance(entry, list | Mapping):
-                yield from _templates(entry, _Path(number, path))
+            yield from _templates(entry, f"{path}[{number}]")
     elif isinstance(at, Mapping):
         metadata, spec = at.get("metadata"), at.get("spec")
         if isinstance(metadata, Mapping):
             is_pod = isinstance(spec, Mapping) and "containers" in spec
-            yield _Path("metadata", path), "pod" if is_pod else "owner", metadata
+            yield f"{path}.metadata", "pod" if is_pod else "owner", metadata
         for key, value in at.items():
-            if key != "metadata" and isinstance(value, list | Mapping):
-                yield from _templates(value, _Path(str(key), path))
+            if key != "metadata":
+                yield from _templates(value, f"{path}.{key}")

@@ -2,43 +2,70 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from muster.cluster.interface import POLICY_NAMESPACE
 from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import KubernetesObject, ObjectRef
-from muster.objects.resources import by_kind
-from muster.objects.text import cut_to
-from muster.operator.explain.assumptions import (
+from muster.objects.resources import by_kind, is_known
+from muster.operator.explain.files import (
     DEFAULT_NAMESPACE,
+    RUNTIMES,
     AssumedObjects,
+    DryRunCluster,
     UnknownRuntimeError,
     assume_cluster,
 )
-from muster.operator.explain.dry_run import DryRunCluster
 from muster.operator.explain.quota import quota_warnings
-from muster.operator.lint.labels import label_faults
-from muster.operator.lint.model import Fault, Severity
-from muster.operator.lint.policies import administrators_locks, policies_in
+from muster.operator.lint.labels import Found, Severity, label_faults
 from muster.policy.model import NoOp
+from muster.policy.owners import owner_kind
 from muster.policy.reasons import Reason
-from muster.policy.sources.source import PolicySource
-from muster.policy.status.conditions import MESSAGE_LIMIT
+from muster.policy.sources.source import (
+    ANNOTATION,
+    CONFIG_MAP,
+    InvalidPolicy,
+    PolicySource,
+    PolicySourceKind,
+    locked_fields,
+    resolve_policy,
+    source_of_config_map,
+    sources_of_runtime,
+)
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import LocatedObject, Object, read_located
 from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
 
-Found = tuple[Severity, str, str]
-"""Severity, reason and message of a fault."""
 
-MOST_FAULTS = 10_000
-"""The most faults that are kept and shown. A list of templates in a file of a megabyte can have a hundred
-thousand."""
+@dataclass(frozen=True)
+class Fault:
+    """A fault; `muster lint -o json` prints these fields.
+
+    Attributes:
+        severity: error or warning.
+        file: path of the file.
+        object: `Job team-a/llama`; "" if the file cannot be read.
+        reason: a `muster.policy.reasons.Reason`, `UnreadableFile`, `UnknownLabel` or the like.
+        message: with the path of the field.
+        document: number of the document in the file, from 1; 0 if the file cannot be read.
+    """
+
+    severity: Severity
+    file: str
+    object: str
+    reason: str
+    message: str
+    document: int = field(default=0, kw_only=True)
+
+    def __str__(self) -> str:
+        """The fault as one line."""
+        where = f"{self.file}: {self.object}" if self.object else self.file
+        return " ".join(f"{self.severity}: {where}: {self.reason}: {self.message}".split())
 
 
 @dataclass
@@ -46,7 +73,7 @@ class LintResult:
     """The result of a lint.
 
     Attributes:
-        faults: in the order of the files; of more than MOST_FAULTS those found first.
+        faults: in the order of the files.
         policies: how many policies were checked.
         owners: how many TrainJobs, JobSets, Jobs and runtimes were checked.
     """
@@ -54,79 +81,47 @@ class LintResult:
     faults: list[Fault] = field(default_factory=list)
     policies: int = 0
     owners: int = 0
-    _found: dict[Fault, None] = field(default_factory=dict)
-    _counts: Counter[Severity] = field(default_factory=Counter)
-
-    def add(self, fault: Fault) -> None:
-        """Count a fault unless it was found before, and keep it unless there are too many."""
-        fault = replace(fault, message=cut_to(fault.message, MESSAGE_LIMIT))
-        if fault in self._found:
-            return
-        self._counts[fault.severity] += 1
-        if len(self._found) < MOST_FAULTS:
-            self._found[fault] = None
-
-    @property
-    def left_out(self) -> int:
-        """How many faults are counted and not kept."""
-        return self._counts.total() - len(self._found)
-
-    def sort(self, files: Iterable[Path]) -> None:
-        """Put the faults in the order of the files."""
-        order = {str(path): number for number, path in enumerate(files)}
-        self.faults = sorted(self._found, key=lambda fault: (order[fault.file], fault.document))
 
     def count(self, severity: Severity) -> int:
-        """Return the number of faults of a severity, with those that are not kept."""
-        return self._counts[severity]
+        """Return the number of faults of a severity."""
+        return sum(fault.severity is severity for fault in self.faults)
 
 
-def lint(
-    files: Mapping[Path, bool],
-    namespace: str = DEFAULT_NAMESPACE,
-    *,
-    progress: Callable[[str], object] = lambda _step: None,
-) -> LintResult:
+def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> LintResult:
     """Check the objects of files as if all were applied together; of several with one name the last counts.
 
     Args:
         files: the files, and whether each was found in a folder, where YAML that is no object is skipped.
         namespace: of objects without one.
-        progress: called with each step, `file 7`, `object 7` or `job 7`.
     """
     result = LintResult()
+    found: dict[Fault, None] = {}
     entries: list[LocatedObject] = []
-    for number, (path, in_folder) in enumerate(files.items(), start=1):
-        progress(f"file {number}")
+    for path, in_folder in files.items():
         try:
-            located = read_located(path, skip_others=in_folder)
-            entries += [_placed(entry, namespace) for entry in located]
+            entries += [_placed(entry, namespace) for entry in read_located(path, skip_others=in_folder)]
         except BadFileError as error:
-            result.add(Fault(Severity.ERROR, str(path), "", "UnreadableFile", _without(path, error)))
-    entries = [entry for entry in entries if _can_be_read(entry, result)]
-    latest = {_key(entry.body): entry for entry in entries}
-    locks = [source for entry in latest.values() for source in administrators_locks(entry.body)]
-    for number, entry in enumerate(entries, start=1):
-        progress(f"object {number}")
-        for found in _in_object(entry.body, locks, result):
-            result.add(_fault(entry, found))
-    assumed = assume_cluster(
-        [entry.body for entry in latest.values()], namespace=namespace, progress=progress
-    )
-    for body, found in _in_owners(assumed, result, progress):
-        result.add(_fault(latest[_key(body)], found))
-    result.sort(files)
+            message = str(error).removeprefix(str(path)).lstrip(": ")
+            found[Fault(Severity.ERROR, str(path), "", "UnreadableFile", message)] = None
+    readable: dict[tuple[str, str, str], LocatedObject] = {}
+    checked: list[LocatedObject] = []
+    for entry in entries:
+        if wrong := type_fault(entry.body):
+            message = ": ".join(wrong)
+            found[_fault(entry, (Severity.ERROR, str(Reason.UNREADABLE_OBJECT), message))] = None
+        else:
+            readable[_key(entry.body)] = entry
+            checked.append(entry)
+    locks = [source for entry in readable.values() for source in _administrators_locks(entry.body)]
+    for entry in checked:
+        for one in (*label_faults(entry.body), *_in_policies(entry.body, locks, result)):
+            found[_fault(entry, one)] = None
+    assumed = assume_cluster([entry.body for entry in readable.values()], namespace=namespace)
+    for body, one in _in_owners(assumed, result):
+        found[_fault(readable[_key(body)], one)] = None
+    order = {str(path): number for number, path in enumerate(files)}
+    result.faults = sorted(found, key=lambda fault: (order[fault.file], fault.document))
     return result
-
-
-def _can_be_read(entry: LocatedObject, result: LintResult) -> bool:
-    """Whether no field of an object has the wrong type; one that has is a fault of the result."""
-    found = type_fault(entry.body)
-    if found is not None:
-        path, message = found
-        fault = (Severity.ERROR, str(Reason.UNREADABLE_OBJECT), f"{path}: {message}")
-        result.add(_fault(entry, fault))
-    return found is None
 
 
 def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
@@ -140,18 +135,60 @@ def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
     return LocatedObject(entry.path, entry.document, {**body, "metadata": metadata})
 
 
-def _in_object(body: Object, locks: Sequence[PolicySource], result: LintResult) -> Iterator[Found]:
-    """Yield the faults of an object by itself: of its labels and of the policies in it."""
-    yield from label_faults(body)
-    for found in policies_in(body, locks):
+def _administrators_locks(body: Object) -> Iterator[PolicySource]:
+    """Yield the fields that an administrator's ConfigMap locks, if they can be read."""
+    if _is_policy(body) and _is_administrators(body):
+        for source in locked_fields(body):
+            if not isinstance(resolve_policy((source,)), InvalidPolicy):
+                yield source
+
+
+def _in_policies(body: Object, locks: Sequence[PolicySource], result: LintResult) -> Iterator[Found]:
+    """Yield the first fault of each policy in an object, and of locked fields."""
+    for source in _sources(body):
         result.policies += 1
-        if found is not None:
-            yield found
+        yield from _invalid((*locks, source))
+    for source in locked_fields(body) if _is_policy(body) else ():
+        result.policies += 1
+        if _is_administrators(body):
+            yield from _invalid((source,))
+        else:
+            message = f"{source.where}: has no effect: fields are locked in namespace {POLICY_NAMESPACE} only"
+            yield Severity.WARNING, "MisplacedPolicy", message
 
 
-def _in_owners(
-    assumed: AssumedObjects, result: LintResult, progress: Callable[[str], object]
-) -> Iterator[tuple[Object, Found]]:
+def _invalid(sources: tuple[PolicySource, ...]) -> Iterator[Found]:
+    policy = resolve_policy(sources)
+    if isinstance(policy, InvalidPolicy):
+        yield Severity.ERROR, str(policy.failure.reason), policy.failure.message
+
+
+def _sources(body: Object) -> Iterator[PolicySource]:
+    """Yield the policies that are written in an object."""
+    if not is_known(body["apiVersion"], body["kind"]):  # a kind of that name in another API group
+        return
+    metadata = body["metadata"]
+    if _is_policy(body):
+        kind = PolicySourceKind.CLUSTER if _is_administrators(body) else PolicySourceKind.NAMESPACE
+        yield from source_of_config_map(body, kind)
+    elif body["kind"] in RUNTIMES:
+        yield from (one for one in sources_of_runtime(body) if one.kind is not PolicySourceKind.UPSTREAM)
+    elif owner_kind(body["apiVersion"].rpartition("/")[0], body["kind"]) is not None:
+        text = (metadata.get("annotations") or {}).get(ANNOTATION)
+        if text is not None:
+            ref = ObjectRef(body["apiVersion"], body["kind"], metadata.get("namespace", ""), metadata["name"])
+            yield PolicySource(PolicySourceKind.OWNER, f"annotation {ANNOTATION} of {ref}", text)
+
+
+def _is_policy(body: Object) -> bool:
+    return bool(body["kind"] == "ConfigMap" and body["metadata"]["name"] == CONFIG_MAP and body.get("data"))
+
+
+def _is_administrators(body: Object) -> bool:
+    return bool(body["metadata"].get("namespace") == POLICY_NAMESPACE)
+
+
+def _in_owners(assumed: AssumedObjects, result: LintResult) -> Iterator[tuple[Object, Found]]:
     """Yield the faults of owners: why their groups cannot be made, or could never be placed."""
     for body, error in assumed.faults:
         unknown = isinstance(error, UnknownRuntimeError)
@@ -160,11 +197,9 @@ def _in_owners(
         yield assumed.examples.get(id(body), body), (severity, str(reason), str(error))
     cluster = DryRunCluster(assumed.objects)
     for owner in assumed.owners:
-        written = assumed.examples.get(id(owner), owner)
         result.owners += 1
         for found in _in_owner(cluster, KubernetesObject.read(owner).ref):
-            yield written, found
-        progress(f"job {result.owners}")
+            yield assumed.examples.get(id(owner), owner), found
 
 
 def _in_owner(cluster: DryRunCluster, ref: ObjectRef) -> Iterator[Found]:
@@ -195,8 +230,3 @@ def _fault(entry: LocatedObject, found: Found) -> Fault:
 def _key(body: Object) -> tuple[str, str, str]:
     metadata = body["metadata"]
     return body["kind"], metadata.get("namespace") or "", metadata["name"]
-
-
-def _without(path: Path, error: BadFileError) -> str:
-    """Return the message of an error without the path of its file."""
-    return str(error).removeprefix(str(path)).lstrip(": ")
