@@ -246,7 +246,7 @@ def odd_specs(own: Object) -> list[Object]:
     owner = metadata["ownerReferences"][0]["name"]
     strangers = ("theirs", f"{owner}-theirs", "theirs-main-0123abcd")
     below = [{**own, "spec": {**spec, "parentCompositePodGroupName": name}} for name in strangers]
-    fallback = {**metadata, "annotations": {"muster.dev/stand-in": "NotMarked: labels of another owner"}}
+    fallback = {**metadata, "annotations": {"muster.dev/fallback": "NotMarked: labels of another owner"}}
     basic: Object = {"schedulingPolicy": {"basic": {}}}
     odd: list[Object] = [
         {"parentCompositePodGroupName": f"{owner}-all-0123abcd", "workloadRef": WORKLOAD_REF},

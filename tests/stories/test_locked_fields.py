@@ -31,7 +31,7 @@ def test_the_policy_of_the_administrator_applies_where_there_is_no_other(tmp_pat
         (group,) = stage.all("PodGroup")
         assert group["spec"]["disruptionMode"] == {"all": {}}
         (workload,) = stage.all("Workload")
-        assert ADMIN in workload["metadata"]["annotations"]["muster.dev/policy-home"]
+        assert ADMIN in workload["metadata"]["annotations"]["muster.dev/policy-source"]
 
 
 def test_an_owner_cannot_weaken_locked_fields(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ FREE = [a_pod(None, index, gated()) for index in range(2)]
 RUNNING = [a_pod(None, index, bound) for index in range(2)]
 FALLBACK = a_pod_group(
     NAME,
-    annotated({"muster.dev/stand-in": "RefusedByApi: no such: class"}),
+    annotated({"muster.dev/fallback": "RefusedByApi: no such: class"}),
     root=a_job(named("other"), of_uid("another")),
 )
 NO_ROOM = "minCount (2) cannot be satisfied: 0 scheduled, 2 remaining"

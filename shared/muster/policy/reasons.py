@@ -21,7 +21,7 @@ class Reason(StrEnum):
     """emit_conditions: the owner's conditions changed."""
     ORPHANS_REMOVED = "OrphansRemoved"
     """create_workload's sweep: an object of Muster was deleted because its owner is gone or was rebuilt."""
-    STAND_INS_CREATED = "StandInsCreated"
+    FALLBACK_CREATED = "FallbackCreated"
     """Fallback PodGroups were created for stamped pods that Muster does not group."""
     RUNTIME_MARKED = "RuntimeMarked"
     """mark_runtime: the group labels on a runtime's pod templates were changed to match its policy."""

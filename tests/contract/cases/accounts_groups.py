@@ -179,7 +179,7 @@ def _fallback_groups(api: Conversation, ns: str, version: str, disruption: Any) 
         group = musters(pod_group(step, version=version), owner)
         group["metadata"]["name"] = f"copied-{step}-0123abcd-3-0"
         assert refused(function.request("POST", path, group), step)
-        group["metadata"]["annotations"] = {"muster.dev/stand-in": "NotMarked: labels of another owner"}
+        group["metadata"]["annotations"] = {"muster.dev/fallback": "NotMarked: labels of another owner"}
         assert refused(function.request("POST", path, group), step)
         group["spec"]["schedulingPolicy"] = {"basic": {}}
         together = {**group, "spec": {**group["spec"], "disruptionMode": disruption}}
@@ -271,9 +271,9 @@ def why_a_gang_was_given_up_is_noted(api: Conversation, ns: str) -> None:
     """resize-gang notes on a group of Muster's why it gave it up, in one annotation, and in Events."""
     function, owner = _resize(api, ns, "v1beta1")
     ours = groups(ns, "podgroups", OUR_GROUP)
-    merge(function, ours, {"metadata": {"annotations": {"muster.dev/stand-in": "SchedulingTimedOut: a"}}})
-    assert "muster.dev/stand-in" in api.must("GET", ours)["metadata"]["annotations"]
-    for misuse in ({"a": "b"}, {"muster.dev/stand-in": "x" * 1025}, {"muster.dev/stand-in": None}):
+    merge(function, ours, {"metadata": {"annotations": {"muster.dev/fallback": "SchedulingTimedOut: a"}}})
+    assert "muster.dev/fallback" in api.must("GET", ours)["metadata"]["annotations"]
+    for misuse in ({"a": "b"}, {"muster.dev/fallback": "x" * 1025}, {"muster.dev/fallback": None}):
         assert refused(merge(function, ours, {"metadata": {"annotations": misuse}}), "resize-gang"), misuse
     unreadable = unreadable_managed_fields("scheduling.k8s.io/v1beta1")
     assert refused(merge(function, ours, {"metadata": {"managedFields": unreadable}}), "resize-gang")

@@ -47,7 +47,7 @@ def test_a_policy_of_the_administrator_counts_below_that_of_the_namespace(
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.group("main")["spec"]["disruptionMode"] == {"all": {}}
     (workload,) = story.recording.now("Workload").values()
-    source = workload["metadata"]["annotations"]["muster.dev/policy-home"]
+    source = workload["metadata"]["annotations"]["muster.dev/policy-source"]
     assert source == "ConfigMap muster-system/muster-policy, key policy"
     metadata = {"name": "muster-policy"}
     data = {"policy": "workload: {onScale: Flag}"}
@@ -55,7 +55,7 @@ def test_a_policy_of_the_administrator_counts_below_that_of_the_namespace(
     story.create(a_job("next", pods=2))
     story.wait("four pods run", lambda now: now.running() == 4)
     sources = {
-        name: workload["metadata"]["annotations"]["muster.dev/policy-home"]
+        name: workload["metadata"]["annotations"]["muster.dev/policy-source"]
         for name, workload in story.recording.now("Workload").items()
     }
     assert any(story.namespace in source for source in sources.values()), sources

@@ -18,7 +18,7 @@ from tests.unit.cli.conftest import Muster, assert_names
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
 SINCE = "2026-11-21T08:00:00Z"
-REFUSED = {"muster.dev/stand-in": 'RefusedByApi: podgroups "x" is forbidden: exceeded quota'}
+REFUSED = {"muster.dev/fallback": 'RefusedByApi: podgroups "x" is forbidden: exceeded quota'}
 NO_ROOM = "0/3 nodes are available"
 
 Loaded = Callable[..., list[str]]

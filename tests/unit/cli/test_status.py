@@ -54,7 +54,7 @@ def a_member(*modifiers: b.Modifier, name: str = "llama-0") -> Any:
 UNGATED = b.with_spec(schedulingGates=[])
 NO_ROOM = a_condition("PodGroupsScheduled", "Unschedulable", "0 of 1 groups scheduled")
 MISSING = (f"podgroup/{GROUP}", SINCE, "WaitingForPodGroup")
-INVALID = {"muster.dev/stand-in": "InvalidPolicy: workload.groups[0].name: is no DNS label"}
+INVALID = {"muster.dev/fallback": "InvalidPolicy: workload.groups[0].name: is no DNS label"}
 
 
 @pytest.mark.parametrize(

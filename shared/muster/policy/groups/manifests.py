@@ -24,7 +24,7 @@ from muster.policy.tree.groups import Group
 
 LABEL_VALUE_LIMIT = 63
 WORKLOAD_LABEL = "muster.dev/workload"
-FALLBACK = "muster.dev/stand-in"
+FALLBACK = "muster.dev/fallback"
 """Annotation of a fallback PodGroup: `<reason>: <message>`, why there is no gang of that name."""
 
 CLUSTER_SCOPED_EVENTS = "default"

@@ -237,7 +237,7 @@ def _fallback_of_skipped(
     names = ", ".join(action.target.name for action in created)
     reported = _report(owner, skipped.reason, f"fallback PodGroups {names}: {skipped.message}", now)
     message = f"{len(created)} fallback PodGroups: {skipped.message}"
-    return Plan(Reason.STAND_INS_CREATED, message, (*created, *reported))
+    return Plan(Reason.FALLBACK_CREATED, message, (*created, *reported))
 
 
 def _with_fallback_of_strays(
@@ -259,7 +259,7 @@ def _with_fallback_of_strays(
     actions = (*created, *_report(resolved.owner, first.reason, message, now))
     if isinstance(decision, Plan):
         return replace(decision, actions=(*decision.actions, *actions))
-    return Plan(Reason.STAND_INS_CREATED, message, actions)
+    return Plan(Reason.FALLBACK_CREATED, message, actions)
 
 
 def _strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[tuple[Pod, GroupingFailure]]:

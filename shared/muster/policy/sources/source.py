@@ -22,7 +22,7 @@ from muster.policy.sources.other_schedulers import way_to_kai, way_to_trainer
 from muster.policy.sources.schema import InvalidPolicyError, WorkloadPolicy
 
 ANNOTATION = "muster.dev/pod-group-policy"
-SOURCE = "muster.dev/policy-home"
+SOURCE = "muster.dev/policy-source"
 """Annotation of a Workload: the source of the policy that it was made under."""
 
 LOCKED = "muster.dev/locked-policy"
