@@ -18,7 +18,6 @@ from rich.tree import Tree
 
 from muster.local.stories import StoryRun
 from muster.local.stories.watching import Entry
-from muster.objects.text import printable
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
@@ -56,7 +55,7 @@ class LocalConsole(Console):
 
 def undelivered(letter: CloudEvent) -> Text:
     """Return the line for an event that became a dead letter; its sender chose type and subject."""
-    return Text(printable(f"not delivered: {letter['type']} {letter['subject']}"), "yellow")
+    return Text(f"not delivered: {letter['type']} {letter['subject']}", "yellow")
 
 
 def console() -> LocalConsole:
@@ -253,4 +252,4 @@ def _owned_by(body: Object, uid: str) -> bool:
 def _result(activity: Activity) -> str:
     if activity.outcome == "come_again" and not activity.actions:
         return f"{activity.reason}, the event is delivered again"
-    return printable(f"{activity.reason}: {activity.message}")
+    return f"{activity.reason}: {activity.message}"

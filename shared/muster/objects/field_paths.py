@@ -6,17 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import islice
 from typing import Any
 
 Part = str | tuple[int, str]
 """A key, or an entry of a list that is a map by `name`: its index and that name."""
 
 Path = tuple[Part, ...]
-
-MANAGER_ENTRIES = 8
-"""The entries of one field manager that are read: it has one for each operation, version and subresource."""
 
 
 @dataclass(frozen=True)
@@ -69,29 +64,23 @@ class FieldPath:
 def owned_by(body: Mapping[str, Any], manager: str, fields: Iterable[FieldPath]) -> frozenset[FieldPath]:
     """Return those of the fields that a field manager owns, by `metadata.managedFields`.
 
-    The API server removes a field from the entry of a manager when another manager writes it. It stores any
-    entry that a client writes, so only the given fields are looked up, in the first MANAGER_ENTRIES.
+    The API server removes a field from the entry of a manager when another manager writes it.
     """
     entries = (body.get("metadata") or {}).get("managedFields") or []
-    of_manager = (entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager)
-    owned = tuple(islice(of_manager, MANAGER_ENTRIES))
-    keys = {field: [_key_of(part) for part in field.path] for field in fields} if owned else {}
-    return frozenset(field for field in keys if any(_has(fields_v1, keys[field]) for fields_v1 in owned))
+    owned = [entry.get("fieldsV1") or {} for entry in entries if entry.get("manager") == manager]
+    return frozenset(field for field in fields if any(_has(fields_v1, field.path) for fields_v1 in owned))
 
 
-def _has(fields_v1: Any, keys: Iterable[str]) -> bool:
-    """Whether a field set has a field, by the keys that lead to it."""
+def _has(fields_v1: Any, path: Path) -> bool:
+    """Whether a field set (FieldsV1) has a field: `f:labels`, or of a list entry `k:{"name":"node"}`."""
     at = fields_v1
-    for key in keys:
-        if type(at) is not dict or key not in at:
+    for part in path:
+        key = (
+            f"f:{part}"
+            if isinstance(part, str)
+            else "k:" + json.dumps({"name": part[1]}, separators=(",", ":"))
+        )
+        if not isinstance(at, dict) or key not in at:
             return False
         at = at[key]
     return True
-
-
-@lru_cache(maxsize=4096)
-def _key_of(part: Part) -> str:
-    """Return the key in a field set (FieldsV1): `f:labels`, or of a list entry `k:{"name":"node"}`."""
-    if isinstance(part, str):
-        return f"f:{part}"
-    return "k:" + json.dumps({"name": part[1]}, separators=(",", ":"), ensure_ascii=False)

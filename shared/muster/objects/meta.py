@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Any, Self, TypeVar
+from typing import Any, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -63,20 +63,6 @@ def has_too_much_text(body: Mapping[str, Any]) -> bool:
     return left < 0
 
 
-def has_more_fields(body: Mapping[str, Any], most: int) -> bool:
-    """Return whether the mappings and lists of an object have more fields and entries than `most`."""
-    rest: list[Any] = [body]
-    values = 0
-    while rest:
-        container = rest.pop()
-        values += len(container)
-        if values > most:
-            return True
-        entries = container.values() if isinstance(container, Mapping) else container
-        rest += [entry for entry in entries if isinstance(entry, (dict, list))]
-    return False
-
-
 def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
     """Return the first field that names an object and is longer than Kubernetes allows, and its limit."""
     for name, most in _LENGTHS:
@@ -115,44 +101,6 @@ class View(BaseModel):
         return data
 
 
-MOST_ENTRIES = 1000
-"""The entries that are read of a list in an object. A list of 200 KB can have tens of thousands, whose views
-take a second; of the lists that Muster reads, the longest in use have a few hundred."""
-
-
-FEW_ENTRIES = 100
-"""The entries that are read of lists with a few in use: owner references, gates, managers of a group. Forged
-events may have full ones, which are read before the event has its turn."""
-
-
-def _first(most: int) -> BeforeValidator:
-    """Return a validator that keeps so many entries of a list."""
-    return BeforeValidator(lambda value: value[:most] if isinstance(value, list | tuple) else value)
-
-
-def _texts(value: Any) -> Any:
-    """Refuse a mapping with other values than texts, with one fault: pydantic makes one for each value."""
-    if isinstance(value, dict) and not {*map(type, value.values())} <= {str}:
-        name = next(name for name, text in value.items() if not isinstance(text, str))
-        raise ValueError(f"{str(name)[:64]} must be a string")
-    return value
-
-
-class _FirstFault(FailFast):
-    """`FailFast`, which Python 3.11 cannot have in a union, because it has no hash."""
-
-    __hash__ = object.__hash__
-
-
-_Entry = TypeVar("_Entry")
-Entries = Annotated[tuple[_Entry, ...], _FirstFault(), _first(MOST_ENTRIES)]
-"""A list: its first entries, or the fault of the first of them that has one."""
-FewEntries = Annotated[tuple[_Entry, ...], _FirstFault(), _first(FEW_ENTRIES)]
-"""The same of a list that has a few entries in use."""
-Texts = Annotated[dict[str, str], BeforeValidator(_texts)]
-"""Labels or annotations."""
-
-
 class OwnerReference(View):
     """One entry of `metadata.ownerReferences`."""
 
@@ -185,9 +133,9 @@ class ObjectMeta(View):
     generation: int = 0
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
-    labels: Texts = Field(default_factory=dict)
-    annotations: Texts = Field(default_factory=dict)
-    owner_references: FewEntries[OwnerReference] = ()
+    labels: dict[str, str] = Field(default_factory=dict)
+    annotations: dict[str, str] = Field(default_factory=dict)
+    owner_references: tuple[OwnerReference, ...] = ()
 
     @property
     def created_at(self) -> datetime | None:
@@ -203,7 +151,7 @@ class ObjectMeta(View):
 class ManagedMeta(ObjectMeta):
     """`metadata` with its managedFields, which are not kept of most objects."""
 
-    managed_fields: FewEntries[ManagedFieldsEntry] = ()
+    managed_fields: tuple[ManagedFieldsEntry, ...] = ()
 
     @property
     def written_by_creator_alone(self) -> bool:

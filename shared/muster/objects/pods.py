@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import FailFast, Field
+from pydantic import Field
 
 from muster.objects.meta import (
-    Entries,
-    FewEntries,
     KubernetesObject,
     ObjectMeta,
     View,
@@ -17,7 +15,7 @@ from muster.objects.meta import (
     turned_at,
 )
 
-Conditions = Annotated[tuple[dict[str, Any], ...], FailFast()]
+Conditions = tuple[dict[str, Any], ...]
 """All conditions as parsed JSON, because a status write has to repeat those of other writers unchanged."""
 
 
@@ -46,9 +44,9 @@ class PodSpec(View):
     preemption_policy: str = ""
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
-    scheduling_gates: FewEntries[SchedulingGate] = ()
-    tolerations: Entries[dict[str, Any]] = ()
-    eviction_responders: Entries[dict[str, Any]] | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    tolerations: tuple[dict[str, Any], ...] = ()
+    eviction_responders: tuple[dict[str, Any], ...] | None = None
 
 
 class PodStatus(View):

@@ -46,62 +46,54 @@ def register_resource(resource: Resource) -> Resource:
     return resource
 
 
-def _register(group: str, version: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource:
-    return register_resource(Resource(group, version, plural, kind, namespaced))
+def guess_plural(kind: str) -> str:
+    """Return the plural of a kind by its spelling, as in events; also for kinds that Muster does not know.
+
+    The rule is that of UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, k8s.io/apimachinery v0.37.1).
+    """
+    singular = kind.lower()
+    if singular.endswith("endpoints"):
+        return singular
+    if singular.endswith("s"):
+        return f"{singular}es"
+    return f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"
 
 
-NAMESPACES = _register("", "v1", "namespaces", "Namespace", namespaced=False)
-NODES = _register("", "v1", "nodes", "Node", namespaced=False)
-PODS = _register("", "v1", "pods", "Pod")
-EVENTS = _register("", "v1", "events", "Event")
-CONFIGMAPS = _register("", "v1", "configmaps", "ConfigMap")
-RESOURCE_QUOTAS = _register("", "v1", "resourcequotas", "ResourceQuota")
-PRIORITY_CLASSES = _register("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-JOBS = _register("batch", "v1", "jobs", "Job")
-JOBSETS = _register("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet")
-TRAINJOBS = _register("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
-TRAINING_RUNTIMES = _register("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "TrainingRuntime")
-CLUSTER_TRAINING_RUNTIMES = _register(
-    "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
-)
-WORKLOADS = _register("scheduling.k8s.io", "v1beta1", "workloads", "Workload")
-POD_GROUPS = _register("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
-COMPOSITE_POD_GROUPS = _register("scheduling.k8s.io", "v1alpha3", "compositepodgroups", "CompositePodGroup")
-MUTATING_ADMISSION_POLICIES = _register(
+def _register(group: str, version: str, kind: str, *, namespaced: bool = True) -> Resource:
+    return register_resource(Resource(group, version, guess_plural(kind), kind, namespaced))
+
+
+_SCHEDULING, _TRAINER, _ADMISSION = (
+    "scheduling.k8s.io",
+    "trainer.kubeflow.org",
     "admissionregistration.k8s.io",
-    "v1",
-    "mutatingadmissionpolicies",
-    "MutatingAdmissionPolicy",
-    namespaced=False,
 )
+
+NAMESPACES = _register("", "v1", "Namespace", namespaced=False)
+NODES = _register("", "v1", "Node", namespaced=False)
+PODS = _register("", "v1", "Pod")
+EVENTS = _register("", "v1", "Event")
+CONFIGMAPS = _register("", "v1", "ConfigMap")
+RESOURCE_QUOTAS = _register("", "v1", "ResourceQuota")
+PRIORITY_CLASSES = _register(_SCHEDULING, "v1", "PriorityClass", namespaced=False)
+JOBS = _register("batch", "v1", "Job")
+JOBSETS = _register("jobset.x-k8s.io", "v1alpha2", "JobSet")
+TRAINJOBS = _register(_TRAINER, "v1alpha1", "TrainJob")
+TRAINING_RUNTIMES = _register(_TRAINER, "v1alpha1", "TrainingRuntime")
+CLUSTER_TRAINING_RUNTIMES = _register(_TRAINER, "v1alpha1", "ClusterTrainingRuntime", namespaced=False)
+WORKLOADS = _register(_SCHEDULING, "v1beta1", "Workload")
+POD_GROUPS = _register(_SCHEDULING, "v1beta1", "PodGroup")
+COMPOSITE_POD_GROUPS = _register(_SCHEDULING, "v1alpha3", "CompositePodGroup")
+MUTATING_ADMISSION_POLICIES = _register(_ADMISSION, "v1", "MutatingAdmissionPolicy", namespaced=False)
 MUTATING_ADMISSION_POLICY_BINDINGS = _register(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingadmissionpolicybindings",
-    "MutatingAdmissionPolicyBinding",
-    namespaced=False,
+    _ADMISSION, "v1", "MutatingAdmissionPolicyBinding", namespaced=False
 )
-VALIDATING_ADMISSION_POLICIES = _register(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicy",
-    namespaced=False,
-)
+VALIDATING_ADMISSION_POLICIES = _register(_ADMISSION, "v1", "ValidatingAdmissionPolicy", namespaced=False)
 VALIDATING_ADMISSION_POLICY_BINDINGS = _register(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicybindings",
-    "ValidatingAdmissionPolicyBinding",
-    namespaced=False,
+    _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", namespaced=False
 )
-
 SELF_SUBJECT_ACCESS_REVIEWS = _register(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    namespaced=False,
+    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", namespaced=False
 )
 
 V1ALPHA2 = "v1alpha2"
@@ -158,16 +150,3 @@ def is_known(api_version: str, kind: str) -> bool:
     except LookupError:
         return False
     return True
-
-
-def guess_plural(kind: str) -> str:
-    """Return the plural of a kind by its spelling, as in events; also for kinds that Muster does not know.
-
-    The rule is that of UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, k8s.io/apimachinery v0.37.1).
-    """
-    singular = kind.lower()
-    if singular.endswith("endpoints"):
-        return singular
-    if singular.endswith("s"):
-        return f"{singular}es"
-    return f"{singular[:-1]}ies" if singular.endswith("y") else f"{singular}s"

@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from muster.objects.meta import (
-    Entries,
     KubernetesObject,
     ManagedMeta,
     View,
@@ -69,7 +68,7 @@ class PodGroupTemplate(View):
     scheduling_constraints: dict[str, Any] | None = None
     disruption_mode: dict[str, Any] | None = None
     preemption_policy: str | None = None
-    resource_claims: Entries[dict[str, Any]] | None = None
+    resource_claims: tuple[dict[str, Any], ...] | None = None
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -82,8 +81,8 @@ class PodGroupTemplate(View):
 class CompositePodGroupTemplate(PodGroupTemplate):
     """One entry of `compositePodGroupTemplates`; at least one child (v1alpha3, gate CompositePodGroup)."""
 
-    pod_group_templates: Entries[PodGroupTemplate] = ()
-    composite_pod_group_templates: Entries[CompositePodGroupTemplate] = ()
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
     def leaves(self) -> Iterator[str]:
         """Yield the names of all PodGroup templates below it."""
@@ -104,8 +103,8 @@ class WorkloadSpec(View):
     """The spec of a Workload."""
 
     controller_ref: ControllerRef = Field(default_factory=ControllerRef)
-    pod_group_templates: Entries[PodGroupTemplate] = ()
-    composite_pod_group_templates: Entries[CompositePodGroupTemplate] = ()
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+    composite_pod_group_templates: tuple[CompositePodGroupTemplate, ...] = ()
 
 
 class Workload(KubernetesObject):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from muster.cluster.observe.snapshot import Snapshot
-from muster.objects.text import json_bytes
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events, time_of
 from muster.replay.replay import event_of
@@ -100,7 +99,7 @@ def sweep(time: str = _TIME) -> RecordedRequest:
 
 def structured(event: Mapping[str, Any], location: str = "event") -> RecordedRequest:
     """Return a CloudEvent in JSON format as a function receives it; `specversion` may be left out."""
-    body = json_bytes({"specversion": "1.0", **event})
+    body = json.dumps({"specversion": "1.0", **event}).encode()
     return RecordedRequest({"content-type": STRUCTURED}, body, location)
 
 

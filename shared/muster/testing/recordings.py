@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from muster.data import RECORDINGS
-from muster.objects.text import json_bytes
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events
 from muster.replay.replay import event_of
 from muster.replay.snapshots import Object, Objects, RecordedObjects, choose, first, read_snapshots
@@ -155,7 +155,7 @@ def slim(data: Any) -> Any:
 def slim_event(request: RecordedRequest) -> RecordedRequest:
     """Return a structured event with slim data."""
     event = slim(envelope(request))
-    body = json_bytes(event)
+    body = json.dumps(event).encode()
     return RecordedRequest({"content-type": STRUCTURED}, body, request.location)
 
 

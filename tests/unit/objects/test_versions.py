@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.objects.resources import SchedulingApi
-from muster.objects.versions import HOW_TO_SWITCH_ON, choose, from_served, to_served
+from muster.objects.versions import choose, from_served, to_served
 
 BOTH = {"workloads", "podgroups", "podgroups/status"}
 OLD = SchedulingApi("v1alpha2", composites=False)
@@ -61,32 +61,6 @@ def served(**versions: set[str]) -> frozenset[str]:
 def test_choose(listed: frozenset[str], api: SchedulingApi) -> None:
     """The newest version that has both kinds; composites are asked for by themselves."""
     assert choose(listed) == api
-
-
-@pytest.mark.parametrize(
-    ("api", "is_served", "resizable"),
-    [
-        pytest.param(NEW, True, True, id="v1beta1 lets minCount change"),
-        pytest.param(OLD, True, False, id="v1alpha2 does not"),
-        pytest.param(SchedulingApi(""), False, True, id="where nothing is served nothing is resized either"),
-    ],
-)
-def test_served_and_resizable_versions(api: SchedulingApi, is_served: bool, resizable: bool) -> None:
-    """Served or not, resizable or not."""
-    assert (api.served, api.resizable) == (is_served, resizable)
-
-
-def test_the_message_names_every_gate_and_flag() -> None:
-    """For each release the feature gates and the runtime-config, and the components that need them."""
-    for word in (
-        "--feature-gates=GenericWorkload=true",
-        "--runtime-config=scheduling.k8s.io/v1beta1=true",
-        "GangScheduling=true",
-        "v1alpha2",
-        "kube-scheduler",
-        "kube-controller-manager",
-    ):
-        assert word in HOW_TO_SWITCH_ON
 
 
 WORKLOAD: Object = {
@@ -188,11 +162,6 @@ def test_v1beta1_is_spoken_as_it_is(body: Object) -> None:
     """Nothing is translated for 1.37, nor on the way back."""
     assert to_served(NEW, body) == body
     assert from_served(body) == body
-
-
-def test_a_patch_stays_a_patch() -> None:
-    """Only what differs is translated; no apiVersion is put in."""
-    assert to_served(OLD, PATCH) == PATCH
 
 
 def test_another_groups_v1alpha2_is_not_ours() -> None:

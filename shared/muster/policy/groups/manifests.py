@@ -13,7 +13,6 @@ from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
-from muster.objects.text import printable
 from muster.policy.group_labels import controller_reference, owner_labels
 from muster.policy.model import Action, GroupingFailure, Verb
 from muster.policy.owners.kind import NEVER, OwnerPodSets
@@ -152,7 +151,7 @@ def with_fallback(
 
 def why_no_gang(reason: str, message: str) -> dict[str, str]:
     """Return the annotation FALLBACK with a reason and a message, of 1,024 characters at most."""
-    return {FALLBACK: printable(f"{reason}: {message}", _MESSAGE_LIMIT)}
+    return {FALLBACK: f"{reason}: {message}"[:_MESSAGE_LIMIT]}
 
 
 def event_of_refusal(about: ObjectRef, component: str, now: datetime) -> Action:
@@ -183,7 +182,7 @@ def create_event(
         },
         "type": "Warning" if warning else "Normal",
         "reason": reason,
-        "message": printable(message, _MESSAGE_LIMIT),
+        "message": message[:_MESSAGE_LIMIT],
         "source": {"component": component},
         "reportingComponent": component,
         "reportingInstance": component,
@@ -203,9 +202,9 @@ def quoting(action: Action, refusal: str) -> Action:
     if action.target.kind != EVENTS.kind:
         annotations = body["metadata"].get("annotations", {})
         if FALLBACK in annotations:
-            annotations[FALLBACK] = printable(annotations[FALLBACK], _MESSAGE_LIMIT)
+            annotations[FALLBACK] = annotations[FALLBACK][:_MESSAGE_LIMIT]
         return replace(action, body=body)
-    body["message"] = printable(body["message"], _MESSAGE_LIMIT)
+    body["message"] = body["message"][:_MESSAGE_LIMIT]
     about, component = body["involvedObject"], body["source"]["component"]
     name = _event_name(about["name"], about["uid"], component, body["reason"], body["message"])
     body["metadata"]["name"] = name

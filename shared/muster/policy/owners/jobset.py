@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from muster.objects.meta import Entries, View
+from muster.objects.meta import View
 from muster.objects.resources import JOBS, JOBSETS
 from muster.policy import group_labels
 from muster.policy.owners.job import JobTemplate, pod_set_of
@@ -36,7 +36,7 @@ class ReplicatedJob(View):
     name: str
     replicas: int = 1
     template: JobTemplate = Field(default_factory=JobTemplate)
-    depends_on: Entries[DependsOn] = ()
+    depends_on: tuple[DependsOn, ...] = ()
 
 
 class StartupPolicy(View):
@@ -48,7 +48,7 @@ class StartupPolicy(View):
 class JobSetSpec(OwnerSpec):
     """The spec of a JobSet."""
 
-    replicated_jobs: Entries[ReplicatedJob] = ()
+    replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: StartupPolicy = Field(default_factory=StartupPolicy)
     managed_by: str = CONTROLLER
 
@@ -64,7 +64,7 @@ class JobSetStatus(OwnerStatus):
     """Restarts, ended Jobs and conditions of a JobSet."""
 
     restarts: int = 0
-    replicated_jobs_status: Entries[ReplicatedJobStatus] = ()
+    replicated_jobs_status: tuple[ReplicatedJobStatus, ...] = ()
 
 
 class JobSet(OwnerObject):

@@ -16,13 +16,11 @@ from pydantic import Field
 
 from muster.objects.field_paths import FieldPath, Path, owned_by
 from muster.objects.meta import (
-    Entries,
     KubernetesObject,
     ManagedFieldsEntry,
     ObjectMeta,
     ObjectRef,
     View,
-    has_more_fields,
 )
 from muster.policy import group_labels
 from muster.policy.groups import manifests
@@ -65,9 +63,8 @@ _OTHER_GROUPS = {
 }
 """Reasons to leave a Job template alone, with the field that shows them, for messages."""
 
-SMALL_JOBS, SMALL_VALUES = 8, 600
-"""The most replicatedJobs and values of a runtime that its event decides about. Those that the Trainer ships
-have up to three, and some 100 values."""
+SMALL_JOBS = 8
+"""The most replicatedJobs of a runtime that its event decides about; the Trainer ships up to three."""
 
 _TEMPLATE: Path = ("spec", "template")
 
@@ -81,7 +78,7 @@ class FieldOwner(ManagedFieldsEntry):
 class RuntimeMeta(ObjectMeta):
     """The metadata of a runtime, with the owners of its fields."""
 
-    managed_fields: Entries[FieldOwner] = ()
+    managed_fields: tuple[FieldOwner, ...] = ()
 
 
 class JobSetTemplate(View):
@@ -197,8 +194,6 @@ def never_marked(runtime: Mapping[str, Any]) -> NoOp | None:
     Raises:
         pydantic.ValidationError: a field has a type that no API server would have stored.
     """
-    if has_more_fields(runtime, SMALL_VALUES):
-        return None
     view = TrainingRuntime.read(runtime)
     jobs = view.spec.template.spec.replicated_jobs
     if len(jobs) > SMALL_JOBS or view.being_deleted or sources_of_runtime(runtime):

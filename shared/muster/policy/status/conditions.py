@@ -9,7 +9,6 @@ from typing import Any
 
 from muster.objects.meta import find_condition
 from muster.objects.patches import PatchType
-from muster.objects.text import printable
 from muster.policy.model import Action, GangGivenUp, Verb
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject
@@ -106,7 +105,7 @@ def _dated(owner: OwnerObject, condition: Condition, now: datetime) -> dict[str,
         "type": condition_type(owner, condition.type),
         "status": status,
         "reason": str(condition.reason),
-        "message": printable(condition.message, MESSAGE_LIMIT),
+        "message": condition.message[:MESSAGE_LIMIT],
         "lastTransitionTime": since or now.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from muster.objects.meta import LONGEST_NAME
-from muster.objects.text import cut_to
 from muster.policy import group_labels
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.reasons import Reason
+from muster.policy.sources.policy_text import shortened
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
 from muster.policy.tree.deadlock import find_deadlock
 from muster.policy.tree.groups import Group, default_tree
@@ -199,7 +198,7 @@ def _check_composite(group: Group, path: str) -> None:
     below = [pod_set for leaf in group.leaves() for pod_set in leaf.pod_sets]
     schedulers = {pod_set.template.spec.scheduler_name for pod_set in below}
     if len(schedulers) > 1:
-        names = ", ".join(sorted(cut_to(name, LONGEST_NAME) for name in schedulers))
+        names = ", ".join(sorted(shortened(name) for name in schedulers))
         raise InvalidPolicyError(path, f"pods of one group must have the same schedulerName, not {names}")
     if len({pod_set.priority for pod_set in below}) > 1:
         priorities = ", ".join(sorted({str(pod_set.priority) for pod_set in below}))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muster.objects.meta import LONGEST_NAME
-from muster.objects.text import cut_to
 from muster.policy import group_labels, limits
 from muster.policy.group_labels import GroupLabels
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
+from muster.policy.sources.policy_text import shortened
 from muster.policy.tree.deadlock import Deadlock, batches_of, find_deadlock
 from muster.policy.tree.groups import Group
 
@@ -204,7 +203,7 @@ def _schedulers(leaf: Group) -> GroupingFailure | None:
         return None
     for suffix in leaf.sizes:
         together = leaf.pod_sets_at(suffix)
-        names = {cut_to(pod_set.template.spec.scheduler_name, LONGEST_NAME) for pod_set in together}
+        names = {shortened(pod_set.template.spec.scheduler_name) for pod_set in together}
         if len(names) > 1:
             message = f"group {leaf.name}: {_paths(together)} have schedulerName {', '.join(sorted(names))}"
             return GroupingFailure(Reason.SCHEDULERS_DIFFER, message, leaf.name)
