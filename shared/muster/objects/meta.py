@@ -34,52 +34,6 @@ def ref_of(body: Mapping[str, Any]) -> ObjectRef:
 LONGEST_NAME = 253
 """The most characters of a name in Kubernetes."""
 
-_QUALIFIED_NAME = LONGEST_NAME + 1 + 63
-"""The most characters of an apiVersion, and of the key of a label: a DNS name, `/` and 63 more."""
-_LENGTHS = (("apiVersion", _QUALIFIED_NAME), ("kind", 63))
-_METADATA_LENGTHS = (("name", LONGEST_NAME), ("namespace", 63), ("uid", 128), ("creationTimestamp", 64))
-"""The most characters of what names an object in Kubernetes: of an apiVersion those of a group, `/` and a
-version. Messages repeat them. The API server makes UIDs of 36 and times of 20 characters."""
-
-
-MOST_TEXT = 3 * 1024 * 1024
-"""The most characters of the texts of an object: an API server takes no larger request
-(MaxRequestBodyBytes in apiserver/pkg/server/config.go, Kubernetes v1.37.1)."""
-
-
-def has_too_much_text(body: Mapping[str, Any]) -> bool:
-    """Return whether the texts of an object, with keys longer than those of labels, exceed MOST_TEXT."""
-    rest: list[Any] = [body]
-    left = MOST_TEXT
-    while rest and left >= 0:
-        value = rest.pop()
-        if isinstance(value, str):
-            left -= len(value)
-        elif isinstance(value, dict):
-            rest += value.values()
-            rest += [key for key in value if len(str(key)) > _QUALIFIED_NAME]
-        elif isinstance(value, list):
-            rest += value
-    return left < 0
-
-
-def overlong_field(body: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Return the first field that names an object and is longer than Kubernetes allows, and its limit."""
-    for name, most in _LENGTHS:
-        if isinstance(value := body.get(name), str) and len(value) > most:
-            return name, most
-    metadata = body.get("metadata")
-    found = overlong_metadata(metadata) if isinstance(metadata, Mapping) else None
-    return found and (f"metadata.{found[0]}", found[1])
-
-
-def overlong_metadata(metadata: Mapping[str, Any]) -> tuple[str, int] | None:
-    """Return the first field of metadata that is longer than Kubernetes allows, and its limit."""
-    for name, most in _METADATA_LENGTHS:
-        if isinstance(value := metadata.get(name), str) and len(value) > most:
-            return name, most
-    return None
-
 
 class View(BaseModel):
     """A frozen view of the fields that Muster reads; other fields are ignored."""
