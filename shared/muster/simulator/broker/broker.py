@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from http import HTTPStatus
 from time import monotonic
 
 from muster.simulator.broker.delivery import (
@@ -40,15 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """The broker did not accept an event.
-
-    Attributes:
-        status: the HTTP status: 400, the TTL is used up or a reply is invalid.
-    """
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+    """The broker did not accept an event: its TTL is used up."""
 
 
 @dataclass(frozen=True)
@@ -71,19 +64,21 @@ class Report:
 
 
 @dataclass(frozen=True)
-class _Queued:
-    number: int
+class _Accepted:
+    """An event for one trigger, with the replies that may follow and the headers that are passed on."""
+
+    trigger: Trigger
     event: CloudEvent
     ttl: int
-    passed: Mapping[str, str] = field(default_factory=dict)
+    passed: Mapping[str, str]
 
 
 class Broker:
     """A broker with its triggers.
 
-    With workers, each trigger has its own queue and threads, so that a slow function delays neither the
-    source nor other functions. Without workers, `pump` delivers the queued events in order of arrival and
-    without retry delays, so that replays are deterministic.
+    With workers, each trigger has its own threads, so that a slow function delays neither the source nor
+    other functions. Without workers, `pump` delivers the events in order of arrival and without retry delays,
+    so that replays are deterministic.
 
     Attributes:
         wiring: the broker's manifests.
@@ -126,35 +121,23 @@ class Broker:
                     )
         self._observe = observe
         self._clock = clock
-        self._queues: dict[str, deque[_Queued]] = {trigger.name: deque() for trigger in wiring.triggers}
+        self._waiting: deque[_Accepted] = deque()
+        self._unfinished = 0
         self._changed = threading.Condition()
-        self._number = 0
-        self._in_flight = 0
         self._stopping = threading.Event()
         self._workers = workers
         self._pools: dict[str, ThreadPoolExecutor] = {}
 
     def start(self) -> None:
-        """Start to deliver."""
-        if not self._workers:
-            return
-        with self._changed:
-            for trigger in self.wiring.triggers:
-                pool = ThreadPoolExecutor(self._workers, thread_name_prefix=trigger.name)
-                self._pools[trigger.name] = pool
-                for _queued in self._queues[trigger.name]:
-                    pool.submit(self._work, trigger)
+        """Start the workers; nothing was published before."""
+        for trigger in self.wiring.triggers if self._workers else ():
+            self._pools[trigger.name] = ThreadPoolExecutor(self._workers, trigger.name)
 
     def stop(self) -> None:
-        """Finish the attempts in flight and stop; queued events and retries are dropped."""
-        with self._changed:
-            self._stopping.set()
-            pools, self._pools = self._pools, {}
-            for queue in self._queues.values():
-                queue.clear()
-            self._changed.notify_all()
-        for pool in pools.values():
-            pool.shutdown()
+        """Finish the attempts in flight and stop; waiting events and retries are dropped."""
+        self._stopping.set()
+        for pool in self._pools.values():
+            pool.shutdown(cancel_futures=True)
         for target in self._targets.values():
             if isinstance(target, HttpTarget):
                 target.close()
@@ -171,8 +154,8 @@ class Broker:
         self._accept(event, ttl, {**passed_headers(headers), **trace_headers(headers)})
 
     def idle(self) -> bool:
-        """Whether nothing is queued or in flight."""
-        return self._in_flight == 0 and not any(self._queues.values())
+        """Whether every event was delivered."""
+        return self._unfinished == 0
 
     def drain(self, timeout: float) -> bool:
         """Wait until the broker is idle; return False after `timeout` seconds."""
@@ -180,72 +163,65 @@ class Broker:
             return self._changed.wait_for(self.idle, timeout)
 
     def pump(self) -> int:
-        """Deliver queued events and their replies in this thread; return the number of deliveries."""
+        """Deliver waiting events and their replies in this thread; return the number of deliveries."""
         delivered = 0
-        while True:
-            waiting = [trigger for trigger in self.wiring.triggers if self._queues[trigger.name]]
-            if not waiting:
-                return delivered
-            first = min(waiting, key=lambda trigger: self._queues[trigger.name][0].number)
-            self._deliver(first, self._queues[first.name].popleft(), lambda _seconds: False)
+        while self._waiting:
+            self._deliver(self._waiting.popleft(), lambda _seconds: False)
+            self._unfinished -= 1
             delivered += 1
+        return delivered
 
     def _accept(self, event: CloudEvent, ttl: int, passed: Mapping[str, str]) -> None:
         if ttl <= 0:
-            raise RefusedError(
-                400, f"event {event['id']} of type {event['type']} follows {FIRST_TTL} replies"
-            )
+            raise RefusedError(f"event {event['id']} of type {event['type']} follows {FIRST_TTL} replies")
         arrived = event.without(TTL).with_attributes(knativearrivaltime=self._clock())
-        with self._changed:
-            for trigger in self.wiring.triggers:
-                if not trigger.passes(arrived.attributes):
-                    continue
-                self._number += 1
-                self._queues[trigger.name].append(_Queued(self._number, arrived, ttl, passed))
-                if pool := self._pools.get(trigger.name):
-                    pool.submit(self._work, trigger)
+        for trigger in self.wiring.triggers:
+            if not trigger.passes(arrived.attributes):
+                continue
+            accepted = _Accepted(trigger, arrived, ttl, passed)
+            with self._changed:
+                self._unfinished += 1
+            if not self._workers:
+                self._waiting.append(accepted)
+                continue
+            with suppress(RuntimeError):  # the broker has stopped
+                self._pools[trigger.name].submit(self._work, accepted)
 
-    def _work(self, trigger: Trigger) -> None:
-        """Deliver the next event of a trigger."""
-        with self._changed:
-            queue = self._queues[trigger.name]
-            if not queue:
-                return
-            queued = queue.popleft()
-            self._in_flight += 1
+    def _work(self, accepted: _Accepted) -> None:
         try:
-            self._deliver(trigger, queued, self._stopping.wait)
+            self._deliver(accepted, self._stopping.wait)
         except Exception:  # noqa: BLE001 - a function of this process, or the observer, may raise anything
-            _log.exception("event %s for %s", queued.event["id"], trigger.name)
+            _log.exception("event %s for %s", accepted.event["id"], accepted.trigger.name)
         finally:
             with self._changed:
-                self._in_flight -= 1
+                self._unfinished -= 1
                 self._changed.notify_all()
 
-    def _deliver(self, trigger: Trigger, queued: _Queued, wait: Wait) -> None:
-        start = monotonic()
-        passed = {**queued.passed, "Kn-Namespace": trigger.namespace}
+    def _deliver(self, accepted: _Accepted, wait: Wait) -> None:
+        start, trigger, event = monotonic(), accepted.trigger, accepted.event
+        passed = {**accepted.passed, "Kn-Namespace": trigger.namespace}
         subscriber = self._recipient(trigger, trigger.subscriber, {**passed, "Prefer": "reply"})
-        outcome = deliver(subscriber, queued.event, trigger.delivery, wait)
+        outcome = deliver(subscriber, event, trigger.delivery, wait)
         seconds = monotonic() - start
         failed, error = not outcome.succeeded and not outcome.cut_short, outcome.error
         if outcome.reply:
-            answered = {**outcome.passed, **trace_headers(queued.passed)}
+            answered = {**outcome.passed, **trace_headers(accepted.passed)}
             try:
-                self._publish_reply(outcome.reply, queued.ttl - 1, answered)
-            except RefusedError as refused:
-                failed, error = True, failed_with(self.address, refused.status, b"")
+                outcome.reply.validate()
+                self._accept(outcome.reply, accepted.ttl - 1, answered)
+            except (NotAnEventError, RefusedError):
+                failed, error = True, failed_with(self.address, HTTPStatus.BAD_REQUEST, b"")
                 passed = {**answered, "Kn-Namespace": trigger.namespace}
         dead_letter = None
         if failed:
             # An event that was a dead letter before keeps the attributes of that failure (`AddExtension`).
-            earlier = {name: queued.event[name] for name in error if queued.event[name]}
-            letter = queued.event.with_attributes(**{TTL: str(queued.ttl)}, **{**error, **earlier})
+            earlier = {name: event[name] for name in error if event[name]}
+            letter = event.with_attributes(**{TTL: str(accepted.ttl)}, **{**error, **earlier})
             dead_letter = self._send_dead_letter(trigger, letter, passed, wait)
         self._observe(
             Report(
                 trigger=trigger.name,
-                event=queued.event,
+                event=event,
                 status=outcome.status,
                 attempts=outcome.attempts,
                 seconds=seconds,
@@ -253,13 +229,6 @@ class Broker:
                 dead_letter=dead_letter.status if dead_letter else None,
             )
         )
-
-    def _publish_reply(self, reply: CloudEvent, ttl: int, passed: Mapping[str, str]) -> None:
-        try:
-            reply.validate()
-        except NotAnEventError as error:
-            raise RefusedError(400, f"reply: {error}") from error
-        self._accept(reply, ttl, passed)
 
     def _send_dead_letter(
         self, trigger: Trigger, event: CloudEvent, headers: Mapping[str, str], wait: Wait

@@ -54,10 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.broker.publish(event, headers)
             else:
                 status, text = 404, f"the broker is at {self.broker_path}\n"
-        except NotAnEventError as error:
+        except (NotAnEventError, RefusedError) as error:
             status, text = 400, f"{error}\n"
-        except RefusedError as error:
-            status, text = error.status, f"{error}\n"
         self.send_response(status)
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
