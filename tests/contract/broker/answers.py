@@ -2,47 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import pkgutil
 from pathlib import Path
 from typing import Any
 
-from tests.contract.broker import cases
-from tests.contract.broker.case import BrokerCase, BrokerConversation, Entries, ServedBroker
-from tests.contract.broker.recipients import Recipients
+from tests.contract.broker.case import BrokerCase, Entries
 
 ANSWERS = Path(__file__).parent / "answers"
-
-
-def all_cases() -> list[BrokerCase]:
-    """Return the cases of every subject.
-
-    Raises:
-        AssertionError: there are none, or two have the same key.
-    """
-    every_case: list[BrokerCase] = []
-    for module in pkgutil.iter_modules(cases.__path__, f"{cases.__name__}."):
-        every_case += importlib.import_module(module.name).CASES
-    keys = [case.key for case in every_case]
-    assert keys, "there is no contract case of a broker"
-    assert len(keys) == len(set(keys)), "two cases have the same name"
-    return every_case
-
-
-def converse(case: BrokerCase, broker: ServedBroker, recipients: Recipients) -> Entries:
-    """Run a case and return its recording.
-
-    Raises:
-        AssertionError: the rule does not hold.
-    """
-    conversation = BrokerConversation(case, broker, recipients)
-    try:
-        case.run(conversation)
-    except Exception as error:
-        error.add_note(json.dumps(conversation.entries()))
-        raise
-    return conversation.entries()
 
 
 def read(case: BrokerCase) -> Entries | None:

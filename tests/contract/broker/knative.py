@@ -13,8 +13,7 @@ from tests.cluster import manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import ClusterOptions, RealCluster
 from tests.cluster.processes import until
-from tests.contract.broker import answers
-from tests.contract.broker.case import BrokerCase, Entries
+from tests.contract.broker.case import BrokerCase, Entries, converse
 from tests.contract.broker.recipients import Recipients
 
 NAMESPACE = "contract"
@@ -38,7 +37,6 @@ class KnativeBroker:
     def __init__(self, case: BrokerCase, cluster: RealCluster, recipients: Recipients) -> None:
         assert cluster.knative is not None, "the cluster was started without Knative"
         self._case = case
-        self._api = cluster.api
         self._recipients = recipients
         self.url = self.address = f"{INGRESS}/{NAMESPACE}/{case.broker}"
         self.client: urllib3.PoolManager = urllib3.ProxyManager(cluster.knative.proxy)
@@ -65,7 +63,7 @@ def run(
 def _converse(case: BrokerCase, cluster: RealCluster, recipients: Recipients) -> Entries:
     broker = KnativeBroker(case, cluster, recipients)
     try:
-        return answers.converse(case, broker, recipients)
+        return converse(case, broker, recipients)
     finally:
         broker.client.clear()
 

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -55,8 +55,7 @@ class HeardRequest:
 
 @dataclass
 class _Recipient:
-    reactions: tuple[Reaction, ...] = (Reaction(),)
-    by_event: Mapping[str, Reaction] = field(default_factory=dict)
+    reactions: Sequence[Reaction] | Mapping[str, Reaction] = (Reaction(),)
     heard: list[HeardRequest] = field(default_factory=list)
 
 
@@ -65,7 +64,7 @@ class Recipients:
 
     def __init__(self) -> None:
         self._recipients: defaultdict[tuple[str, str], _Recipient] = defaultdict(_Recipient)
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._closing = threading.Event()
         handler = type("Handler", (_RecipientHandler,), {"recipients": self})
         self._server = _Server(("127.0.0.1", 0), handler)
@@ -76,35 +75,19 @@ class Recipients:
         """Return the URL of a recipient; nothing listens at that of `nobody`."""
         return "http://127.0.0.1:9" if name == "nobody" else f"{self.url}/{case}/{name}"
 
-    def react(self, case: str, name: str, *reactions: Reaction) -> None:
-        """Set the answers of a recipient, in order; the last one is repeated."""
-        with self._changed:
+    def react(self, case: str, name: str, reactions: Sequence[Reaction] | Mapping[str, Reaction]) -> None:
+        """Set the answers of a recipient in order, the last one repeated, or by the id of the event."""
+        with self._lock:
             self._recipients[case, name].reactions = reactions
-
-    def react_to(self, case: str, name: str, reactions: Mapping[str, Reaction]) -> None:
-        """Set the answers of a recipient by the id of the event."""
-        with self._changed:
-            self._recipients[case, name].by_event = reactions
-
-    def heard(self, case: str, name: str) -> list[HeardRequest]:
-        """Return the requests that a recipient received so far."""
-        with self._changed:
-            return list(self._recipients[case, name].heard)
 
     def of_case(self, case: str) -> dict[str, list[HeardRequest]]:
         """Return the requests of each recipient of a case that received any."""
-        with self._changed:
+        with self._lock:
             return {
                 name: list(recipient.heard)
                 for (owner, name), recipient in sorted(self._recipients.items())
                 if owner == case and recipient.heard
             }
-
-    def wait(self, case: str, name: str, count: int, seconds: float = LONGEST_SECONDS) -> bool:
-        """Wait until a recipient has received so many requests; return whether it has."""
-        with self._changed:
-            recipient = self._recipients[case, name]
-            return self._changed.wait_for(lambda: len(recipient.heard) >= count, seconds)
 
     def wait_for_silence(self, case: str, since: float, seconds: float) -> None:
         """Wait until no recipient of a case has received a request for some seconds, counted from `since`."""
@@ -117,14 +100,14 @@ class Recipients:
 
     def take(self, case: str, name: str, request: HeardRequest) -> Reaction:
         """Keep a request, wait as the recipient's reaction says, and return the reaction."""
-        with self._changed:
+        with self._lock:
             recipient = self._recipients[case, name]
-            reaction = (
-                recipient.by_event.get(request.headers.get("Ce-Id", ""))
-                or (recipient.reactions[min(len(recipient.heard), len(recipient.reactions) - 1)])
-            )
+            reactions, number = recipient.reactions, len(recipient.heard)
+            if isinstance(reactions, Mapping):
+                reaction = reactions[request.headers["Ce-Id"]]
+            else:
+                reaction = reactions[min(number, len(reactions) - 1)]
             recipient.heard.append(request)
-            self._changed.notify_all()
         self._closing.wait(reaction.seconds)
         return reaction
 

@@ -14,11 +14,10 @@ import pytest
 from tests.cluster import cluster
 from tests.contract.broker import answers, knative
 from tests.contract.broker.case import BrokerCase, Entries
+from tests.contract.broker.cases import CASES
 from tests.contract.broker.recipients import Recipients
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
-
-CASES = answers.all_cases()
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +27,7 @@ def runs() -> Iterator[dict[str, Future[Entries]]]:
         yield knative.run(CASES, real, recipients)
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.subject}: {case.name}") for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.subject}: {case.rule}") for case in CASES])
 def test_knatives_broker_keeps_to(case: BrokerCase, runs: dict[str, Future[Entries]]) -> None:
     """The rule of the case holds, and everything equals the recording."""
     recorded = answers.read(case)

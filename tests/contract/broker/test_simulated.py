@@ -13,7 +13,8 @@ import urllib3
 from muster.simulator.broker import Broker, Ingress, Wiring
 from muster.simulator.overlays import Manifest
 from tests.contract.broker import answers
-from tests.contract.broker.case import BrokerCase, Entries
+from tests.contract.broker.case import BrokerCase, Entries, converse
+from tests.contract.broker.cases import CASES
 from tests.contract.broker.recipients import LONGEST_SECONDS, Recipients
 
 NAMESPACE = "contract"
@@ -80,12 +81,10 @@ def _with_refs(spec: Mapping[str, Any]) -> dict[str, Any]:
 AT_ONCE = 12
 """Cases that run at the same time; most of their time is waiting."""
 
-CASES = answers.all_cases()
-
 
 def _run(case: BrokerCase, recipients: Recipients) -> Entries:
     with serving(case, recipients) as broker:
-        return answers.converse(case, broker, recipients)
+        return converse(case, broker, recipients)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +94,7 @@ def runs() -> Iterator[dict[str, Future[Entries]]]:
         yield {case.key: pool.submit(_run, case, recipients) for case in CASES}
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.subject}: {case.name}") for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.subject}: {case.rule}") for case in CASES])
 def test_our_broker_keeps_to(case: BrokerCase, runs: dict[str, Future[Entries]]) -> None:
     """The rule holds and everything equals the recording."""
     recorded = answers.read(case)

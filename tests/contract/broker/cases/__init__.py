@@ -1,1 +1,0 @@
-"""The contract cases of a broker, a module for each subject."""
