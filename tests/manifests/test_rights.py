@@ -41,7 +41,7 @@ def _granted(name: str) -> set[str]:
 @pytest.mark.parametrize("name", sorted(set(ROLES) - {"source"}))
 def test_a_role_grants_what_its_step_asks_for(name: str) -> None:
     """Readiness asks the API server for the same permissions."""
-    assert rules_needed(steps.step_named(name).permissions) == rules_of(ROLES[name])
+    assert rules_needed(steps.step_named(name).all_permissions) == rules_of(ROLES[name])
 
 
 def test_the_role_of_dead_letter_grants_what_it_asks_for() -> None:

@@ -49,7 +49,6 @@ STEP = Step(
     swept=sweep.owners,
     lists=sweep.groups_and_owners(),
     permissions=permissions.READ_OWNERS
-    | permissions.SWEEP
     | permissions.READ_COMPOSITES
     | may("create", POD_GROUPS, EVENTS)
     | may("create", COMPOSITE_POD_GROUPS),

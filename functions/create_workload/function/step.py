@@ -59,7 +59,6 @@ STEP = Step(
     swept=sweep.owners_and_orphans,
     lists=(sweep.WAITING_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS
-    | permissions.SWEEP
     | permissions.REPORT_TO_OWNERS
     | permissions.READ_COMPOSITES
     | may("list", PODS, PRIORITY_CLASSES)

@@ -68,7 +68,6 @@ STEP = Step(
         sweep.Listing(EVENTS, fields="reason=FailedCreate"),
     ),
     permissions=permissions.READ_OWNERS
-    | permissions.SWEEP
     | permissions.READ_COMPOSITES
     | permissions.REPORT_TO_OWNERS
     | may("list", PODS, EVENTS, PRIORITY_CLASSES),

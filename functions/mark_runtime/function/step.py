@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from muster.cluster import execute, permissions
+from muster.cluster import execute
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
 from muster.cluster.permissions import may
@@ -58,5 +58,5 @@ STEP = Step(
     execute=mark,
     swept=lambda cluster, namespace: sweep.objects_of(cluster, namespace, *RUNTIMES),
     lists=tuple(map(sweep.Listing, RUNTIMES)),
-    permissions=permissions.SWEEP | may("get list update", *RUNTIMES) | may("list create", EVENTS),
+    permissions=may("get list update", *RUNTIMES) | may("list create", EVENTS),
 )

@@ -115,8 +115,5 @@ STEP = Step(
     execute=execute.in_parallel,
     swept=sweep.gated_pods,
     lists=(sweep.ALL_PODS, sweep.Listing(POD_GROUPS)),
-    permissions=permissions.READ_OWNER
-    | permissions.SWEEP
-    | permissions.READ_COMPOSITES
-    | may("get list patch", PODS),
+    permissions=permissions.READ_OWNER | permissions.READ_COMPOSITES | may("get list patch", PODS),
 )

@@ -40,7 +40,6 @@ STEP = Step(
     swept=sweep.owners,
     lists=(sweep.ALL_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS
-    | permissions.SWEEP
     | permissions.READ_COMPOSITES
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)

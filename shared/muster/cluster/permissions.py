@@ -72,7 +72,7 @@ READ_OWNER = (
 """To read an owner, its policy and its groups (the modules owner and members of `muster.cluster.observe`)."""
 
 SWEEP = may("list", NAMESPACES)
-"""To sweep one namespace after another."""
+"""To sweep one namespace after another, as every step does."""
 
 READ_OWNERS = READ_OWNER | may("list", *_OWNERS)
 """To read an owner, and to list all owners in a sweep."""

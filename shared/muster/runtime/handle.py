@@ -127,7 +127,7 @@ class Handler:
         self.step = step
         self.name = step.name
         self.manager = step.manager
-        self.permissions = step.permissions
+        self.permissions = step.all_permissions
         self.namespace = settings.namespace
         self.settings = settings
         self.in_flight = InFlight()

@@ -9,7 +9,7 @@ from typing import Any
 
 from muster.cluster.interface import Cluster
 from muster.cluster.observe.sweep import Listing
-from muster.cluster.permissions import Permissions
+from muster.cluster.permissions import SWEEP, Permissions
 from muster.events.model import OtherEvent, ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Decision, NoOp, Plan
@@ -31,7 +31,7 @@ class Step:
             succeeded.
         swept: returns the objects of a namespace that a sweep looks at; for the namespace "" those that are
             in none.
-        permissions: the permissions of its service account; checked when the function starts.
+        permissions: what observing, executing and listing need.
         lists: the kinds that a sweep lists in each namespace, in this order. It plans from them, and runs the
             step only on objects that need a write; other kinds that the step observes are read one by one.
     """
@@ -58,6 +58,11 @@ class Step:
         if self.other_events is None:
             return NoOp(Reason.NOT_FOR_THIS_STEP, f"type {event.type}")
         return self.other_events(event)
+
+    @property
+    def all_permissions(self) -> Permissions:
+        """The permissions of its service account, which are checked when the function starts."""
+        return self.permissions | SWEEP
 
     @property
     def manager(self) -> str:

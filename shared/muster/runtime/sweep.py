@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
@@ -25,11 +25,11 @@ from muster.runtime.telemetry import logs
 class Sweeps:
     """The sweeps of one function, one at a time.
 
-    A round goes through all namespaces in the order of their names. In each the step's kinds are listed, and
-    the step runs live on the objects that need a write by these lists. A sweep ends at its deadline, and the
-    next one goes on with the namespace in which it ended. One that began with that namespace is through with
-    it in any case, so that no namespace holds up the others; what it left is looked at in the next round,
-    which begins with another object.
+    A round goes through all namespaces. In each the step's kinds are listed, and the step runs live on the
+    objects that need a write by these lists. A sweep ends at its deadline, and the next one goes on with the
+    namespace in which it ended. One that began with that namespace is through with it in any case, so that no
+    namespace holds up the others; the next round begins with another object of it. After a restart a round
+    begins with a namespace chosen by the event's id, so that each has its turn however often there is one.
 
     Args:
         step: the step.
@@ -57,8 +57,8 @@ class Sweeps:
         self._on_outcome = on_outcome
         self._on_finished = on_finished
         self._sweeping = Lock()
-        self._cursor: str | None = None
-        """The last namespace that the round is through with; None at its beginning."""
+        self._left = deque[str]()
+        """The namespaces that are left of the round."""
         self._gangs = GangTally()
 
     def sweep(self, cluster: DeadlineClient, event: Sweep, delay: float = 0.0) -> Outcome:
@@ -86,25 +86,25 @@ class Sweeps:
             self._sweeping.release()
 
     def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
-        names = [self._namespace] if self._namespace else namespaces(cluster)
-        left = [name for name in names if self._cursor is None or name > self._cursor]
+        if not self._left:
+            names = [self._namespace] if self._namespace else namespaces(cluster)
+            first = _stable_number(event.id, len(names))
+            self._left.extend(names[first:] + names[:first])
+            self._gangs = GangTally()
         outcomes: list[Outcome] = []
-        for name in left:
-            here, whole = self._look_at(cluster, name, event)
+        began_with, whole = self._left[0], True
+        while self._left and whole:
+            here, whole = self._look_at(cluster, self._left[0], event)
             outcomes += here
-            if whole or name == left[0]:
-                self._cursor = name
+            if whole or self._left[0] == began_with:
+                self._left.popleft()
                 for outcome in here:
                     self._gangs.add(outcome.gangs)
-            if not whole:
-                break
-        more = sum(name > (self._cursor or "") for name in left)
-        if not more:
+        if not self._left:
             self._on_finished(self._gangs)
-            self._cursor, self._gangs = None, GangTally()
         counts = sorted(Counter(str(outcome.reason) for outcome in outcomes).items())
         message = ", ".join(f"{count} {reason}" for reason, count in counts) or "no objects"
-        message += f"; {more} of {len(names)} namespaces left to the next sweep" if more else ""
+        message += f"; {len(self._left)} namespaces left to the next sweep" if self._left else ""
         actions = sum(outcome.actions for outcome in outcomes)
         kind = OutcomeKind.DONE if actions else OutcomeKind.NOTHING
         return Outcome(kind, Reason.SWEPT, message, actions=actions)

@@ -43,7 +43,7 @@ def check_manifests(folder: Path) -> None:
     subscribers = {_subscriber(trigger) for trigger in of_kind(objects, "Trigger")}
     assert name in subscribers, f"{folder}: no Trigger has the subscriber {name!r}"
     granted = {rule for role in _roles_of(account, objects) for rule in rules_of(role)}
-    needed = rules_needed(step.permissions)
+    needed = rules_needed(step.all_permissions)
     assert needed <= granted, f"{folder}: the role lacks {_shown(needed - granted)}"
     assert granted <= needed, f"{folder}: no permission of the step needs {_shown(granted - needed)}"
 

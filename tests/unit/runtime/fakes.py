@@ -67,12 +67,12 @@ class FakeCluster:
         return [BODY]
 
     def write(self, action: Action, manager: str) -> Object:
-        """What was sent."""
+        """What was sent; a review of a permission is granted."""
         target = action.target
         self.calls.append(f"{action.verb} {by_kind(target.api_version, target.kind).plural} {manager}")
         if self.on_write:
             raise self.on_write
-        return dict(action.body or {})
+        return {**(action.body or {}), "status": {"allowed": True}}
 
     def _never(self, *_arguments: Any, **_named: Any) -> Any:
         """What no step of these tests asks for."""
