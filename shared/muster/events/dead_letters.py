@@ -23,7 +23,7 @@ from muster.objects.resources import CONFIGMAPS
 LABEL = "muster.dev/dead-letter"
 SELECTOR = f"{LABEL}=true"
 PREFIX = "dead-letter-"
-"""The account policy of the function refuses other names (eventing/security)."""
+"""ConfigMaps with other names are never deleted."""
 MOST_BYTES = 64 * 1024
 """Of an event with more bytes only the attributes are kept; the next sweep repairs what it was about."""
 

@@ -31,33 +31,13 @@ class NoBrokerError(Exception):
 
 @dataclass(frozen=True)
 class StoredLetter:
-    """A ConfigMap that holds a dead letter.
-
-    Attributes:
-        name: of the ConfigMap.
-        uid: of the ConfigMap.
-        since: when it was created, RFC 3339.
-        letter: the dead letter; None if the ConfigMap cannot be parsed.
-        error: why the letter cannot be sent again; "" if it can.
-    """
+    """The ConfigMap of a dead letter (None if it cannot be parsed); `error` is why it cannot be sent."""
 
     name: str
     uid: str
     since: str
     letter: DeadLetter | None
-    error: str
-
-    @classmethod
-    def of(cls, body: Object) -> StoredLetter:
-        """Return the stored letter of a ConfigMap."""
-        metadata, letter, error = body["metadata"], None, ""
-        try:
-            letter = from_config_map(body)
-        except ValueError as unreadable:
-            error = str(unreadable)
-        if letter is not None and not letter.whole:
-            error = "data was too large to keep; the next sweep covers its object"
-        return cls(metadata["name"], metadata["uid"], metadata["creationTimestamp"], letter, error)
+    error: str = ""
 
 
 def list_letters(client: Client, namespace: str) -> list[StoredLetter]:
@@ -66,8 +46,19 @@ def list_letters(client: Client, namespace: str) -> list[StoredLetter]:
     Raises:
         ClusterError: the ConfigMaps cannot be listed.
     """
-    stored = map(StoredLetter.of, client.list(CONFIGMAPS, namespace, labels=SELECTOR))
+    stored = map(_stored, client.list(CONFIGMAPS, namespace, labels=SELECTOR))
     return sorted(stored, key=lambda letter: (letter.since, letter.name))
+
+
+def _stored(body: Object) -> StoredLetter:
+    metadata = body["metadata"]
+    place = metadata["name"], metadata["uid"], metadata["creationTimestamp"]
+    try:
+        letter = from_config_map(body)
+    except ValueError as unreadable:
+        return StoredLetter(*place, None, str(unreadable))
+    error = "" if letter.whole else "data was too large to keep; the next sweep covers its object"
+    return StoredLetter(*place, letter, error)
 
 
 def redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) -> str:
