@@ -140,7 +140,6 @@ def test_no_content_of_an_event_is_an_error_of_the_function(name: str) -> None:
     [
         pytest.param("emit_conditions", "Job", ("spec", "parallelism"), "many", id="a number that is a word"),
         pytest.param("emit_conditions", "Job", ("status", "conditions"), 7, id="a list that is a number"),
-        pytest.param("mark_runtime", "ClusterTrainingRuntime", ("spec",), "x", id="a struct that is a word"),
     ],
 )
 def test_a_wrong_type_is_an_unreadable_event(name: str, kind: str, path: Path, value: Any) -> None:

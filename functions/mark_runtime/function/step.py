@@ -15,30 +15,26 @@ from muster.policy.model import NoOp, Plan
 from muster.policy.plans.mark_runtime import (
     RuntimeInputs,
     as_executed,
-    never_marked,
+    needs_events,
     plan_runtime,
-    up_to_date,
 )
-from muster.policy.sources.source import sources_of_runtime
 from muster.runtime.step import Step
 
 RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """TrainingRuntime and ClusterTrainingRuntime add and update, unless a small one never had a policy."""
+    """TrainingRuntime and ClusterTrainingRuntime add and update."""
     skipped = not_for_step(event, TrainingRuntime={ADD, UPDATE}, ClusterTrainingRuntime={ADD, UPDATE})
-    if skipped is not None or event.object is None:
-        return skipped or event.ref
-    return never_marked(event.object) or event.ref
+    return skipped or event.ref
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:
-    """Return the whole runtime; if it has a policy and may need a write, also the names of its Events."""
+    """Return the whole runtime; if its policy cannot be used, also the names of its Events."""
     body = cluster.get(by_kind(subject.api_version, subject.kind), subject.name, subject.namespace)
     if body is None or (subject.uid and body["metadata"]["uid"] != subject.uid):
         return RuntimeInputs(subject)
-    if not sources_of_runtime(body) or up_to_date(body):
+    if not needs_events(body):
         return RuntimeInputs(subject, body)
     selector = f"involvedObject.uid={body['metadata']['uid']}"
     events = cluster.list(EVENTS, subject.namespace or CLUSTER_SCOPED_EVENTS, fields=selector)
