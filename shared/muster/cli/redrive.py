@@ -57,7 +57,7 @@ def command(
     with connected(options, "redrive") as cluster:
         cluster.require_namespace(namespace, hint="; -n names the namespace of Muster")
         letters = list_letters(cluster.client, namespace)
-        if not (everything or names):
+        if not names and not (everything and letters):
             _print(letters, output)
             return
         chosen = letters if everything else _by_name(letters, names)

@@ -130,25 +130,6 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Sou
 Start = Callable[..., tuple[Source, _Broker]]
 
 
-def test_existing_objects_are_never_sent(started: Start) -> None:
-    """The list only says where the watch begins; the first event is the first change after it."""
-    cluster = _Cluster(existing=[_job("old", "9")])
-    _, broker = started(cluster)
-    cluster.changes.put(("ADDED", _job("new", "11")))
-    assert broker.next() == ("add", "new")
-    assert cluster.watches == [("/apis/batch/v1/jobs", "", "10")]
-    assert cluster.read == [], "they may be too many to be kept"
-
-
-def test_changes_become_add_update_and_delete(started: Start) -> None:
-    """The three words of a watch are the three words of an event; bookmarks cause no event."""
-    cluster = _Cluster()
-    _, broker = started(cluster)
-    for change in ("ADDED", "MODIFIED", "BOOKMARK", "DELETED"):
-        cluster.changes.put((change, _job("llama", "11")))
-    assert [broker.next() for _ in range(3)] == [("add", "llama"), ("update", "llama"), ("delete", "llama")]
-
-
 def test_a_watch_that_ends_goes_on_where_it_was(started: Start) -> None:
     """The next watch begins at the last version seen, also in a bookmark, or before a connection was lost."""
     cluster = _Cluster()
@@ -200,18 +181,6 @@ def test_a_kind_missing_in_a_served_group_is_left_out(
     assert cluster.watches == []
     (record,) = (record for record in caplog.records if "batch/v1" in record.getMessage())
     assert "jobs" in record.getMessage()
-
-
-def test_a_stopped_source_sends_nothing_more(started: Start) -> None:
-    """A change that was already on its way is dropped."""
-    cluster = _Cluster()
-    source, broker = started(cluster)
-    cluster.changes.put(("ADDED", _job("first", "11")))
-    assert broker.next() == ("add", "first")
-    source.stop()
-    cluster.changes.put(("ADDED", _job("late", "12")))
-    with pytest.raises(queue.Empty):
-        broker.events.get(timeout=0.1)
 
 
 def test_an_event_has_the_object_or_a_reference() -> None:

@@ -52,7 +52,8 @@ def cluster(tmp_path: Path) -> Iterator[RedriveCluster]:
 
 def test_the_list_names_the_function_and_its_answer(muster: Muster, cluster: RedriveCluster) -> None:
     """One row for each letter, also of a ConfigMap that holds no event any more."""
-    assert muster("redrive", "--kubeconfig", cluster.kubeconfig).stdout == "no dead letters\n"
+    for arguments in ([], ["--all"]):
+        assert muster("redrive", "--kubeconfig", cluster.kubeconfig, *arguments).stdout == "no dead letters\n"
     name, unanswered = cluster.store(), cluster.store(id="2", knativeerrordest="", knativeerrorcode="")
     broken = to_config_map(of_request(*structured(EVENT | {"id": "3"})), HOME)
     cluster.client.create(CONFIGMAPS, broken | {"data": {}}, manager="test")
