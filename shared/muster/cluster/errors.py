@@ -76,10 +76,6 @@ class Unavailable(ClusterError):
     """5xx, a timeout, or no connection: the request may or may not have been carried out."""
 
 
-class AnswerTooLarge(Unavailable):
-    """The answer has more bytes than the caller reads."""
-
-
 class VersionTooLarge(Unavailable):
     """504: the server waited three seconds for a resourceVersion that it has not reached."""
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from muster.cluster import errors
-from muster.cluster.interface import Cluster, Object, Objects, RawCluster
+from muster.cluster.interface import Cluster, Objects
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import Resource
 
 _View = TypeVar("_View", bound=KubernetesObject)
-_Item = TypeVar("_Item")
 
 
 def get(cluster: Cluster, view: type[_View], resource: Resource, ref: ObjectRef) -> _View | None:
@@ -28,20 +26,3 @@ def list_if_served(cluster: Cluster, resource: Resource, namespace: str = "", *,
         return cluster.list(resource, namespace, labels=labels)
     except errors.ApiGone:
         return []
-
-
-def collect(
-    cluster: RawCluster,
-    resource: Resource,
-    view: Callable[[Iterable[Object]], Iterable[_Item]],
-    namespace: str = "",
-    *,
-    labels: str = "",
-    fields: str = "",
-) -> list[_Item]:
-    """Return everything that `view` yields from the objects of a kind.
-
-    Raises:
-        ApiGone: the cluster does not serve the kind.
-    """
-    return list(view(cluster.list(resource, namespace, labels=labels, fields=fields)))

@@ -142,8 +142,10 @@ def owners(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
 
     Owners that have ended, and Jobs without group labels (most of a cluster's), need nothing.
     """
+    if not namespace:
+        return
     for kind in KINDS:
-        for body in list_if_served(cluster, kind.resource, namespace) if namespace else ():
+        for body in list_if_served(cluster, kind.resource, namespace):
             owner = _readable(kind.view, body)
             if owner is None:
                 yield _ref(body)
@@ -161,7 +163,7 @@ def owners_and_orphans(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
     yield from owners(cluster, namespace)
     if not namespace:
         return
-    live, not_served = _live_owners(cluster, namespace)
+    live, not_served = _uids_of_owners(cluster, namespace)
     for resource in _CREATED_BY_MUSTER:
         for body in list_if_served(cluster, resource, namespace, labels=f"{MANAGED_BY}={MUSTER}"):
             created = _readable(KubernetesObject, body)
@@ -175,7 +177,7 @@ def read_orphan(cluster: Cluster, orphan: PossibleOrphan) -> OrphanInputs | None
     body = cluster.get(by_kind(orphan.api_version, orphan.kind), orphan.name, orphan.namespace)
     if body is None or body["metadata"]["uid"] != orphan.uid:
         return None
-    live, not_served = _live_owners(cluster, orphan.namespace)
+    live, not_served = _uids_of_owners(cluster, orphan.namespace)
     created = KubernetesObject.read(body)
     return None if owner_is_unknown(created, not_served) else OrphanInputs(created, live)
 
@@ -221,7 +223,7 @@ def gated_pods(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
             yield groups.pop(pod.pod_group_name)
 
 
-def _live_owners(cluster: Cluster, namespace: str) -> tuple[frozenset[str], frozenset[str]]:
+def _uids_of_owners(cluster: Cluster, namespace: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the UIDs of all owners of a namespace, and the kinds of owners that are not served."""
     uids: list[str] = []
     not_served: set[str] = set()

@@ -62,7 +62,6 @@ OUTCOMES: Mapping[type[errors.ClusterError], tuple[OutcomeKind, Reason, int | No
     errors.AlreadyExists: (OutcomeKind.REQUEUE, Reason.ALREADY_EXISTS, 409),
     errors.TooManyRequests: (OutcomeKind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
     errors.Unavailable: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
-    errors.AnswerTooLarge: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     errors.VersionTooLarge: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     DeadlineExceeded: (OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
     errors.Expired: (OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
