@@ -6,11 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from muster.simulator.overlays import load, of_kind
 from tests.support.installed import ROOT, Installed
 
 PAGE = (ROOT / "docs/tutorial-own-step.md").read_text()
@@ -79,19 +77,3 @@ def test_the_example_equals_the_end_of_the_page(path: str) -> None:
     """File by file; those that the page does not show are as `muster new-step` writes them."""
     files = {block.file: block.content for block in shown() if block.file}
     assert files[f"label_racks/{path}"] == (EXAMPLE / path).read_text()
-
-
-def test_commands_for_a_cluster_name_objects_of_the_manifests() -> None:
-    """The image, the Service and the Trigger of the page are those of the manifests."""
-    service, trigger = (of_kind(load(EXAMPLE), kind)[0] for kind in ("Service", "Trigger"))
-    (container,) = service["spec"]["template"]["spec"]["containers"]
-    others = [block.command for block in shown() if block.command and block.command[0] not in TYPED]
-    images = [word for command in others for word in command if word.startswith("registry.example.com")]
-    assert set(images) == {container["image"]}
-    assert {command[0] for command in others} == {"python", "pip", "func", "podman", "kubectl"}
-    assert service["metadata"]["name"] == trigger["metadata"]["name"] == others[-1][-1]
-
-
-def test_the_folder_of_the_page_is_in_the_repository() -> None:
-    """So that links into it lead somewhere."""
-    assert Path(EXAMPLE / "tests/case/plan.yaml").exists()

@@ -250,6 +250,6 @@ def _owned_by(body: Object, uid: str) -> bool:
 
 
 def _result(activity: Activity) -> str:
-    if activity.outcome == "come_again" and not activity.actions:
+    if activity.outcome == "requeue" and not activity.actions:
         return f"{activity.reason}, the event is delivered again"
     return f"{activity.reason}: {activity.message}"

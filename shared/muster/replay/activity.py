@@ -20,7 +20,7 @@ class Activity:
         step: `create_workload`.
         trigger: the last part of the event's type, `add`; or `sweep`.
         about: the object, `TrainJob team-a/llama`.
-        outcome: done, nothing, come_again, unreadable or bug.
+        outcome: done, nothing, requeue, unreadable or bug.
         reason: a `muster.policy.reasons.Reason` or the class of an error.
         message: the reason as a sentence.
         actions: how many writes were executed.

@@ -371,7 +371,7 @@ class ReplayStack:
 
 def _may_continue(activity: Activity) -> bool:
     """Whether a function wrote, or the broker will deliver the event again."""
-    return activity.actions > 0 or activity.outcome == "come_again"
+    return activity.actions > 0 or activity.outcome == "requeue"
 
 
 def _version(body: Object) -> int:

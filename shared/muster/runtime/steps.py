@@ -28,7 +28,6 @@ def step_names() -> list[str]:
     return sorted(path.parents[1].name for path in FUNCTIONS.glob("*/function/step.py"))
 
 
-@cache
 def step_named(name: str) -> Step:
     """Return the step of that name, `create_workload` or `create-workload`.
 
@@ -88,12 +87,9 @@ def fresh_step(path: Path) -> Step:
     try:
         step = runpy.run_path(str(path)).get("STEP")
     except Exception as error:
-        place = next(
-            (frame for frame in reversed(extract_tb(error.__traceback__)) if frame.filename == str(path)),
-            None,
-        )
-        line = f":{place.lineno}" if place else ""
-        raise BadStepError(f"{path}{line}: {type(error).__name__}: {error}") from error
+        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path)]
+        place = f"{path}:{lines[-1]}" if lines else path
+        raise BadStepError(f"{place}: {type(error).__name__}: {error}") from error
     if not isinstance(step, Step):
         raise BadStepError(f"{path}: has no STEP, which is a muster.Step")
     return step

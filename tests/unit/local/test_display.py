@@ -133,7 +133,7 @@ class TestActivities:
 
     def test_an_event_that_is_delivered_again_says_so(self) -> None:
         """Without the words of the refusal."""
-        again = an_activity(outcome="come_again", reason="AwaitingPodGroup", actions=0)
+        again = an_activity(outcome="requeue", reason="AwaitingPodGroup", actions=0)
         (line,) = display.activity_lines(again, 0.0, 160)
         assert line.endswith("AwaitingPodGroup, the event is delivered again")
 

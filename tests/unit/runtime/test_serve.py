@@ -126,7 +126,7 @@ def test_life_of_a_process(process: subprocess.Popen[str]) -> None:
     job = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "team-a", "name": "llama"}
     assert post(json.dumps(job)) == (503, "Unavailable")
     logged = json.loads(process.stdout.readline())
-    assert (logged["outcome"], logged["kind"], logged["name"]) == ("come_again", "Job", "llama")
+    assert (logged["outcome"], logged["kind"], logged["name"]) == ("requeue", "Job", "llama")
     # An iterable body is sent in chunks, without a Content-Length.
     assert post(iter([b'{"apiVersion":', b'"batch/v1"}'])) == (400, "UnreadableEvent")
     assert "data.kind" in json.loads(process.stdout.readline())["message"]

@@ -71,7 +71,7 @@ def test_line_of_an_event(written: Written) -> None:
 @pytest.mark.parametrize(
     ("change", "cluster", "level", "outcome"),
     [
-        ({}, FakeCluster(on_read=errors.Conflict("x")), "WARNING", "come_again"),
+        ({}, FakeCluster(on_read=errors.Conflict("x")), "WARNING", "requeue"),
         ({"specversion": "0.3"}, FakeCluster(), "WARNING", "unreadable"),
         ({"type": "com.example"}, FakeCluster(), "INFO", "nothing"),
     ],

@@ -18,7 +18,7 @@ MESSAGE_LIMIT = 1024
 """Characters kept of a message."""
 
 CLAIM_LIMIT = 128
-"""Characters kept of an event's attribute, which the sender chose."""
+"""Characters kept of an event's attribute, which a sender chose."""
 
 LEVELS = {
     OutcomeKind.DONE: logging.INFO,
@@ -58,8 +58,9 @@ def configure(level: str) -> None:
     LOGGER.propagate = False
     logging.root.handlers = [handler]
     logging.root.setLevel(logging.WARNING)
-    # Its warnings are about retries; an error that remains is the outcome of an event.
-    logging.getLogger("urllib3").setLevel(logging.ERROR)
+    # Their warnings are about retries and waiting requests; an error is the outcome of an event.
+    for library in ("urllib3", "waitress.queue"):
+        logging.getLogger(library).setLevel(logging.ERROR)
 
 
 def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
