@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 MUSTER = [sys.executable, "-c", "from muster.cli import main; main()"]
-PATIENCE = 30.0
+PATIENCE = 50.0
 """Seconds to wait for a line; an idle machine prints each within three."""
 
 
