@@ -61,6 +61,9 @@ def command(
             _print(letters, output)
             return
         chosen = letters if everything else _by_name(letters, names)
+        if not chosen:
+            click.echo("no dead letters")
+            return
         try:
             send = to_url(url) if url else through_api_server(cluster.client, namespace, broker)
         except NoBrokerError as error:

@@ -13,14 +13,15 @@ import pytest
 from muster.cluster.errors import ClusterError, Forbidden, TooManyRequests
 from muster.cluster.http.client import Client
 from muster.cluster.observe.snapshot import Snapshot
+from muster.data import EVENTING
 from muster.operator.check import Finding, Level, check_cluster, check_installation
 from muster.operator.uninstall import check_uninstall
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
+from muster.simulator.overlays import load
 from tests.support import builders as b
-from tests.support.overlays import objects_of
 from tests.unit.cli.conftest import Muster, assert_names
 
-POLICIES = objects_of("admission")
+POLICIES = load(EVENTING / "admission")
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
 

@@ -88,12 +88,6 @@ def test_a_job_that_waits_says_why_and_since_when(lines: Any) -> None:
     assert one(printed, "PodGroupsReady: ").startswith("PodGroupsReady: PodGroupsExist")
 
 
-def test_a_job_whose_group_the_api_server_refused_says_so(lines: Any) -> None:
-    """Its groups look like a gang, but the one that exists is a fallback."""
-    printed = lines("job/llama", [b.a_job(), b.a_pod_group(GROUP, b.annotated(REFUSED), min_count=None)])
-    assert_names(one(printed, "PodGroupsReady: "), "RefusedByApi", "exceeded quota", GROUP)
-
-
 def test_a_job_that_is_not_grouped_says_what_its_pods_wait_for(lines: Any) -> None:
     """The scheduler's answer about the first pod without a node."""
     pod = b.a_pod(b.a_job(label=None), 0, b.unstamped, UNGATED, b.named("llama-0"))
@@ -186,12 +180,6 @@ def test_a_policy_alone(muster: Muster, filed: Any, config_map: Any, names: list
     assert_names(result.stdout, *names)
 
 
-def test_a_policy_of_a_cluster(lines: Any) -> None:
-    """As that of a file."""
-    printed = lines("configmap/muster-policy", [a_config_map(policy="workload: {onScale: Flag}")])
-    assert printed[:2] == ["ConfigMap team-a/muster-policy", 'policy: valid: {"onScale": "Flag"}']
-
-
 def test_a_runtime_alone_is_explained_by_a_trainjob_of_it(muster: Muster, filed: Any, lines: Any) -> None:
     """In a file and in a cluster."""
     runtime = a_runtime(None)
@@ -264,9 +252,6 @@ class TestFileAndCluster:
 SHAPES = [
     pytest.param("Job", "batch/v1", {}, "spec", id="a Job without a spec"),
     pytest.param(
-        "Job", "batch/v1", {"spec": {"template": 7}}, "spec.template", id="a template that is a number"
-    ),
-    pytest.param(
         "TrainJob", "trainer.kubeflow.org/v1alpha1", {"spec": {}}, "spec.runtimeRef", id="no runtime"
     ),
     pytest.param(
@@ -276,28 +261,7 @@ SHAPES = [
         "spec.replicatedJobs[0].template",
         id="a replicatedJob without a template",
     ),
-    pytest.param(
-        "JobSet",
-        "jobset.x-k8s.io/v1alpha2",
-        {"spec": {"replicatedJobs": {"name": "a"}}},
-        "spec.replicatedJobs",
-        id="replicatedJobs that are no list",
-    ),
-    pytest.param(
-        "Job",
-        "batch/v1",
-        {"spec": {"parallelism": "many", "template": {"spec": {}}}},
-        "spec.parallelism",
-        id="a number that is a word",
-    ),
     pytest.param("ConfigMap", "v1", {"data": {"policy": 7}}, "data.policy", id="a policy that is a number"),
-    pytest.param(
-        "PodGroup",
-        "scheduling.k8s.io/v1beta1",
-        {"spec": {}},
-        "spec.schedulingPolicy",
-        id="a group without a size",
-    ),
 ]
 
 
@@ -311,14 +275,3 @@ def test_an_object_of_a_wrong_shape_is_reported_with_the_path(
     assert (result.exit_code, result.stdout) == (2, "")
     line = result.stderr.splitlines()[-1]
     assert_names(line, kind, "muster-policy", path)
-
-
-def test_files_may_be_several(muster: Muster, filed: Any, tmp_path: Path) -> None:
-    """As with kubectl."""
-    job, namespace = (
-        filed("job.yaml", b.a_job(label=None)),
-        filed("namespace.yaml", b.a_namespace(enabled=False)),
-    )
-    assert "NotMarked" in muster("explain", job, namespace).stdout
-    result = muster("explain", job, str(tmp_path / "none.yaml"))
-    assert result.exit_code == 2

@@ -192,28 +192,6 @@ def test_annotations_for_a_workflow(muster: Muster, filed: Any, tmp_path: Path) 
     assert "50%25" in line
 
 
-@pytest.mark.parametrize("target", ["nowhere.yaml", "empty"])
-def test_a_missing_path_is_reported(muster: Muster, tmp_path: Path, target: str) -> None:
-    """One line, exit status 2: a wrong path in CI must not pass."""
-    (tmp_path / "empty").mkdir()
-    result = muster("lint", str(tmp_path / target))
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert len(result.stderr.splitlines()) == 1
-
-
-def test_only_the_last_config_map_of_the_administrator_counts(muster: Muster, tmp_path: Path) -> None:
-    """As on a cluster, where one replaces the other; thousands would be parsed for each policy."""
-    objects = [
-        a_config_map("muster-system", locked="{onFailure: Basic}"),
-        a_config_map("muster-system", locked="{onFailure: Hold}"),
-        b.a_job(a_policy("workload: {onFailure: Basic}")),
-    ]
-    file = tmp_path / "all.yaml"
-    file.write_text(yaml.safe_dump_all(objects))
-    (fault,) = json.loads(muster("lint", str(file), "-o", "json").stdout)
-    assert_names(fault["message"], "Hold")
-
-
 def test_of_many_quotas_the_smallest_is_named() -> None:
     """A warning of each quota for each of 2,000 Jobs was 628 MB of output."""
     quotas = [b.an_object("v1", "ResourceQuota", name, "", b.with_spec(hard=hard)) for name, hard in QUOTAS]

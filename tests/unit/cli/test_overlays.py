@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from muster.cli import main
 from muster.data import EVENTING, RECORDINGS
-from muster.objects import yaml_files
-from muster.runtime import steps
 from muster.simulator.overlays import built
 
 KUSTOMIZATION = "kustomization.yaml"
@@ -59,48 +56,6 @@ def test_an_overlay_that_cannot_be_run_is_reported(
     assert len(result.output.replace(str(tmp_path), "").splitlines()) == 1
 
 
-KIND = {"apiVersion": "v1", "kind": "Pod"}
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param({"resources": [KIND], "mode": "x"}, id="an unknown mode"),
-        pytest.param({"resources": [KIND], "owner": {"kind": "x"}}, id="a field that is not implemented"),
-        pytest.param(
-            {"resources": [{**KIND, "selector": {"matchExpressions": [{"key": "a", "operator": "Is"}]}}]},
-            id="an unknown operator",
-        ),
-    ],
-)
-def test_a_source_that_knative_would_refuse_is_reported(
-    spec: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before the stack starts."""
-    monkeypatch.chdir(tmp_path)
-    source = {"apiVersion": "sources.knative.dev/v1", "kind": "ApiServerSource", "spec": spec}
-    source["metadata"] = {"name": "a", "namespace": "muster-system"}
-    (tmp_path / KUSTOMIZATION).write_text("resources: [a.yaml]")
-    (tmp_path / "a.yaml").write_text(json.dumps(source))
-    result = CliRunner().invoke(main, ["run", "--overlay", "."])
-    assert result.exit_code == 2
-    assert len(result.output.replace(str(tmp_path), "").splitlines()) == 1
-
-
-@pytest.mark.thorough
-def test_a_replay_delivers_to_an_own_step() -> None:
-    """Beside Muster's own functions, by its own trigger."""
-    events, objects = RECORDINGS / "1-torch.resource.jsonl.gz", RECORDINGS / "1-torch.objects.yaml.gz"
-    options = {"--objects": objects, "--moment": "all bound", "--overlay": EVENTING / "examples/label_racks"}
-    arguments = [str(word) for option in options.items() for word in option]
-    result = CliRunner().invoke(main, ["replay", str(events), *arguments, "--output", "yaml"])
-    assert result.exit_code == 0
-    functions = yaml_files.load(result.output)["functions"]
-    assert set(functions) == {*steps.step_names(), "label_racks"}
-    assert functions["label_racks"] == {"UpToDate": 3}, "the recording has no nodes, so there are no racks"
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("overlay", sorted(path.stem for path in (EVENTING / "built").iterdir()))
 def test_a_replay_with_any_overlay_makes_the_groups(overlay: str) -> None:
     """Of the release that it is for, with functions of their own or as paths of one Service."""
@@ -109,7 +64,7 @@ def test_a_replay_with_any_overlay_makes_the_groups(overlay: str) -> None:
     arguments = [str(word) for option in options.items() for word in option]
     result = CliRunner().invoke(main, ["replay", str(events), "--drop-groups", *arguments])
     assert result.exit_code == 0, result.output
-    created = yaml_files.load(result.output)
+    created = yaml.safe_load(result.output)
     assert [group["name"] for group in created["podGroups"]] == ["llama-trainer-36b8b4c3"]
 
 

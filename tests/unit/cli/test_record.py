@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.cluster.errors import Unavailable
-from muster.cluster.http.client import Client
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
 
 
@@ -125,21 +123,6 @@ def test_cluster_objects_are_recorded_beside_sent_events(muster: Muster, tmp_pat
     assert [moment["moment"] for moment in yaml.safe_load_all(objects.read_text())] == ["start", "end"]
     modes = {stat.S_IMODE(path.stat().st_mode) for path in (objects, tmp_path / "e.jsonl")}
     assert modes == {0o600}, "they contain objects of a cluster"
-
-
-def test_watches_that_failed_are_counted(
-    muster: Muster, tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each begins again, but the recording may lack changes."""
-
-    def watch(*_: Any, **__: Any) -> Any:
-        raise Unavailable("no watch")
-
-    monkeypatch.setattr(Client, "watch", watch)
-    result = muster("record", str(tmp_path / "e.jsonl"), "--kubeconfig", server, "--for", "0.2")
-    assert result.exit_code == 0, result.stderr
-    (line,) = [line for line in result.stdout.splitlines() if "watches of jobs;" in line]
-    assert_names(line, "interrupted")
 
 
 SOURCE = {

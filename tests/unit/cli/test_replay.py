@@ -98,16 +98,6 @@ def test_without_its_events_a_stream_makes_nothing_and_a_sweep_everything(
     assert [group["name"] for group in swept["podGroups"]] == [GROUP]
 
 
-@pytest.mark.parametrize("option", ["--twice", "--reverse"])
-def test_twice_and_in_reverse_make_the_same_groups(muster: Muster, filed: Filed, option: str) -> None:
-    """The printed Workloads and PodGroups do not differ."""
-    stream = filed("e.json", [an_event(), an_event(happened="update", id="2"), an_event(a_pod(), id="3")])
-    arguments = ["replay", stream, "--objects", filed("c.yaml", CLUSTER), "--output", "yaml"]
-    once, again = ended(muster(*arguments)), ended(muster(*arguments, option))
-    assert (once["workloads"], once["podGroups"]) == (again["workloads"], again["podGroups"])
-    assert once["podGroups"] != []
-
-
 def test_groups_of_the_recording_are_kept_unless_dropped(muster: Muster, filed: Filed) -> None:
     """`--drop-groups` makes the functions do again what was done when the recording was made."""
     left = {
@@ -157,16 +147,6 @@ def test_an_invalid_event_stops_the_replay_before_any_delivery(
     assert (result.exit_code, result.stdout) == (2, "")
     (line,) = without_folder(result.stderr, tmp_path).splitlines()
     assert_names(line, "e.jsonl:2", "id")
-
-
-def test_an_event_that_no_trigger_can_match_is_reported(muster: Muster, filed: Filed, tmp_path: Path) -> None:
-    """Triggers look at the extensions that ApiServerSource sends; a hand-made event may lack them."""
-    event = {key: value for key, value in an_event().items() if key not in {"kind", "apiversion"}}
-    result = muster("replay", filed("e.json", event), "--objects", filed("c.yaml", CLUSTER))
-    assert result.exit_code == 0
-    assert "WorkloadCreated" not in result.stdout
-    (line,) = without_folder(result.stderr, tmp_path).splitlines()
-    assert_names(line, "e.json", "apiversion", "kind")
 
 
 def test_the_moment_that_has_the_job_of_the_events_is_taken(muster: Muster, filed: Filed) -> None:

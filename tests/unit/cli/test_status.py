@@ -12,7 +12,7 @@ import yaml
 
 from muster.cli import status
 from muster.cli.status import _age
-from muster.cluster.errors import ApiGone, Forbidden, Unavailable
+from muster.cluster.errors import Forbidden, Unavailable
 from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.resources import Resource
 from muster.operator.status import State, read_status
@@ -231,21 +231,6 @@ def test_a_kind_that_may_not_be_listed_is_reported(monkeypatch: pytest.MonkeyPat
     assert [item.what for item in found.items] == [f"podgroup/{GROUP}"]
 
 
-@pytest.mark.parametrize("kind", ["pods", "jobs"])
-def test_a_server_without_pods_or_jobs_is_none(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    """An unreadable namespace is not reported as empty."""
-    monkeypatch.setattr(_Closed, "errors", {kind: ApiGone("no", status=404)})
-    with pytest.raises(ApiGone):
-        read_status(_Closed([]))
-
-
-def test_other_namespaces_are_left_out_when_one_is_named() -> None:
-    """As with kubectl."""
-    cluster = Snapshot([b.a_trainjob(NO_ROOM)])
-    assert read_status(cluster, "team-b").items == []
-    assert len(read_status(cluster, "team-a").items) == 1
-
-
 def test_a_condition_of_another_namespace_hides_no_group() -> None:
     """A tenant has a say in the messages of his own owners, and groups of two namespaces may share a name."""
     elsewhere = b.a_trainjob(a_condition("PodGroupsScheduled", "Unschedulable", f"{GROUP}: 0 of 2 bound"))
@@ -281,7 +266,6 @@ def kubeconfig(tmp_path: Path) -> Any:
         yield str(tmp_path / "kubeconfig"), server.load
 
 
-@pytest.mark.thorough
 def test_of_a_cluster(muster: Muster, kubeconfig: Any) -> None:
     """The tables and the data of a cluster; that nothing waits is said too."""
     path, load = kubeconfig
