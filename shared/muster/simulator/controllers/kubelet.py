@@ -126,14 +126,15 @@ class KubeletController:
         return Result(self._writes(stage.name, pod, now))
 
     def _writes(self, stage: str, pod: Object, now: float) -> tuple[Write, ...]:
-        if stage == "run":
-            return (_status(pod, running(pod, next(self._addresses), now)),)
-        if stage == "complete":
-            return (_status(pod, terminated(pod, "Succeeded", now)),)
-        if stage == "fail":
-            return (_status(pod, terminated(pod, "Failed", now)),)
-        if stage == "collect":
-            return (_status(pod, {"phase": "Failed"}),)
+        match stage:
+            case "run":
+                return (_status(pod, running(pod, next(self._addresses), now)),)
+            case "complete":
+                return (_status(pod, terminated(pod, "Succeeded", now)),)
+            case "fail":
+                return (_status(pod, terminated(pod, "Failed", now)),)
+            case "collect":
+                return (_status(pod, {"phase": "Failed"}),)
         return _deletion(pod, now)
 
 
@@ -185,13 +186,8 @@ def _deletion(pod: Object, now: float) -> tuple[Write, ...]:
 
 
 def _container_status(container: Object) -> Object:
-    return {
-        "name": container["name"],
-        "image": container.get("image", ""),
-        "imageID": "",
-        "lastState": {},
-        "restartCount": 0,
-    }
+    named = {"name": container["name"], "image": container.get("image", "")}
+    return {**named, "imageID": "", "lastState": {}, "restartCount": 0}
 
 
 def _true_condition(kind: str, since: str) -> Object:

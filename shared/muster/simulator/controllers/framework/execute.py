@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 from muster.cluster import errors
 from muster.cluster.http.client import Client
@@ -14,15 +14,7 @@ from muster.objects import resources
 from muster.objects.resources import Resource
 from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.fields import key_of, timestamp
-from muster.simulator.controllers.framework.writes import (
-    Apply,
-    Bind,
-    Create,
-    Delete,
-    Patch,
-    RecordEvent,
-    Write,
-)
+from muster.simulator.controllers.framework.writes import Bind, Create, Delete, Patch, RecordEvent, Write
 
 SCHEDULER = "kube-scheduler"
 
@@ -37,52 +29,43 @@ class Executor:
         self._client = client
         self._cache = cache
         self._recorded: set[tuple[str, str, str]] = set()
-        self._numbers = itertools.count()
 
     def execute(self, write: Write) -> list[Change]:
-        """Execute one write and return the objects it changed."""
-        return list(self._changes(write))
-
-    def _changes(self, write: Write) -> Iterator[Change]:
+        """Execute one write and return the objects it changed; ClusterError if the request failed."""
         match write:
             case Create():
-                yield from self._create(write)
-            case Apply():
-                yield from self._apply(write)
+                return list(self._create(write))
             case Patch():
-                yield from self._patch(write)
+                return list(self._patch(write))
             case Delete():
-                yield from self._delete(write)
+                return list(self._delete(write))
             case Bind():
-                yield from self._bind(write)
+                return list(self._bind(write))
             case RecordEvent():
                 self._record(write)
+                return []
 
     def _create(self, write: Create) -> Iterator[Change]:
         try:
-            yield from self._cache_object(
-                write.resource, self._client.create(write.resource, write.body, manager=write.manager)
-            )
+            if write.apply:
+                namespace, name = key_of(write.body)
+                query = {"fieldManager": write.manager, "force": "true"}
+                path, kind = write.resource.path(name, namespace), PatchType.APPLY
+                response = self._raw("PATCH", path, write.body, query=query, content_type=kind)
+            else:
+                response = self._client.create(write.resource, write.body, manager=write.manager)
         except errors.Terminating:
             return  # the namespace is terminating: retrying would fail as well
         except errors.ClusterError as error:
-            self._record_failure(write, error)
+            self._record(RecordEvent(write.owner, "Warning", write.failure, error.message, write.manager))
             raise
-
-    def _apply(self, write: Apply) -> Iterator[Change]:
-        namespace, name = key_of(write.body)
-        status, response = self._client.raw(
-            "PATCH",
-            write.resource.path(name, namespace),
-            query={"fieldManager": write.manager, "force": "true"},
-            body=write.body,
-            content_type=PatchType.APPLY,
-        )
-        if status >= 400:  # noqa: PLR2004 - HTTP codes are their own names
-            error = errors.from_answer(status, response, {})
-            self._record_failure(write, error)
-            raise error
         yield from self._cache_object(write.resource, response)
+
+    def _raw(self, method: str, path: str, body: Object, **options: Any) -> Object:
+        status, response = self._client.raw(method, path, body=body, **options)
+        if status >= 400:  # noqa: PLR2004 - HTTP codes are their own names
+            raise errors.from_answer(status, response, {})
+        return dict(response)
 
     def _patch(self, write: Patch) -> Iterator[Change]:
         try:
@@ -98,26 +81,18 @@ class Executor:
         except errors.Gone:
             yield from self._read_back(write.resource, write.namespace, write.name)
             return
+        yield from self._cache_object(write.resource, response)
         metadata = response["metadata"]
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             # Removing the last finalizer may have deleted the object.
-            yield from self._cache_object(write.resource, response)
             yield from self._read_back(write.resource, write.namespace, write.name)
-            return
-        yield from self._cache_object(write.resource, response)
 
     def _delete(self, write: Delete) -> Iterator[Change]:
-        options: Object = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "propagationPolicy": write.propagation,
-            "preconditions": {"uid": write.uid},
-        }
+        options: Object = {"propagationPolicy": write.propagation, "preconditions": {"uid": write.uid}}
         if write.grace_seconds is not None:
             options["gracePeriodSeconds"] = write.grace_seconds
-        status, response = self._client.raw(
-            "DELETE", write.resource.path(write.name, write.namespace), body=options
-        )
+        path = write.resource.path(write.name, write.namespace)
+        status, response = self._client.raw("DELETE", path, body=options)
         if status not in (200, 202, 404, 409):
             raise errors.from_answer(status, response, {})
         yield from self._read_back(write.resource, write.namespace, write.name)
@@ -125,42 +100,29 @@ class Executor:
     def _bind(self, write: Bind) -> Iterator[Change]:
         namespace, name = key_of(write.pod)
         binding = {
-            "apiVersion": "v1",
-            "kind": "Binding",
             "metadata": {"name": name, "namespace": namespace, "uid": write.pod["metadata"]["uid"]},
             "target": {"apiVersion": "v1", "kind": "Node", "name": write.node},
         }
-        status, response = self._client.raw(
-            "POST",
-            resources.PODS.path(name, namespace, "binding"),
-            query={"fieldManager": SCHEDULER},
-            body=binding,
-        )
-        if status >= 400:  # noqa: PLR2004 - HTTP codes are their own names
-            raise errors.from_answer(status, response, {})
+        path = resources.PODS.path(name, namespace, "binding")
+        self._raw("POST", path, binding, query={"fieldManager": SCHEDULER})
         assumed = {**write.pod, "spec": {**write.pod["spec"], "nodeName": write.node}}
         self._cache.amend(resources.PODS, assumed)
         yield resources.PODS, assumed
 
     def _record(self, write: RecordEvent) -> None:
-        about = write.about
-        key = (about["metadata"]["uid"], write.reason, write.message)
+        metadata = write.about["metadata"]
+        key = (metadata["uid"], write.reason, write.message)
         if key in self._recorded:
             return
         self._recorded.add(key)
-        namespace, name = key_of(about)
+        namespace, name = key_of(write.about)
         now = timestamp(time.time())
+        about = {field: write.about[field] for field in ("apiVersion", "kind")}
         body = {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": f"{name}.{uuid.uuid4().hex[:16]}", "namespace": namespace or "default"},
-            "involvedObject": {
-                "apiVersion": about["apiVersion"],
-                "kind": about["kind"],
-                "name": name,
-                "namespace": namespace,
-                "uid": about["metadata"]["uid"],
-            },
+            "involvedObject": {**about, "name": name, "namespace": namespace, "uid": metadata["uid"]},
             "type": write.type,
             "reason": write.reason,
             "message": write.message,
@@ -173,10 +135,6 @@ class Executor:
             self._client.create(resources.EVENTS, body, manager=write.component)
         except errors.ClusterError:
             self._recorded.discard(key)  # a lost Event must not fail the sync
-
-    def _record_failure(self, write: Create | Apply, error: errors.ClusterError) -> None:
-        if write.failure:
-            self._record(RecordEvent(write.owner, "Warning", write.failure, error.message, write.manager))
 
     def _cache_object(self, resource: Resource, item: Object) -> Iterator[Change]:
         if self._cache.put(resource, item):

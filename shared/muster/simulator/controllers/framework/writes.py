@@ -6,7 +6,7 @@ stops at the first that fails, as upstream controllers do when a sync returns an
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from muster.cluster.interface import Object, PatchType
@@ -15,24 +15,14 @@ from muster.objects.resources import Resource
 
 @dataclass(frozen=True)
 class Create:
-    """POST of a new object."""
+    """POST of a new object, or forced server-side apply; `failure` is the reason of an Event on the owner."""
 
     resource: Resource
     body: Object
     manager: str
-    failure: str = ""
-    owner: Object = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Apply:
-    """Forced server-side apply, which also creates; `failure` and `owner` as in `Create`."""
-
-    resource: Resource
-    body: Object
-    manager: str
-    failure: str = ""
-    owner: Object = field(default_factory=dict)
+    failure: str
+    owner: Object
+    apply: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +69,7 @@ class RecordEvent:
     component: str
 
 
-Write = Create | Apply | Patch | Delete | Bind | RecordEvent
+Write = Create | Patch | Delete | Bind | RecordEvent
 
 
 @dataclass(frozen=True)
@@ -88,11 +78,6 @@ class Result:
 
     writes: tuple[Write, ...] = ()
     requeue_after: float | None = None
-
-
-def soonest(*seconds: float | None) -> float | None:
-    """Return the shortest of several delays in seconds; None if all are None."""
-    return min((wait for wait in seconds if wait is not None), default=None)
 
 
 def status_patch(

@@ -182,11 +182,15 @@ def _missing(jobset: Object, rjob: Object, children: _Children) -> list[Write]:
 
 def _suspensions(active: list[Object]) -> tuple[Write, ...]:
     return tuple(
-        Patch(JOBS, job["metadata"]["name"], job["metadata"]["namespace"], body, PatchType.MERGE, MANAGER)
+        _patch(job, {"metadata": _version(job), "spec": {"suspend": True}})
         for job in active
         if not job["spec"].get("suspend")
-        for body in ({"metadata": _version(job), "spec": {"suspend": True}},)
     )
+
+
+def _patch(job: Object, body: Object, subresource: str = "") -> Patch:
+    metadata = job["metadata"]
+    return Patch(JOBS, metadata["name"], metadata["namespace"], body, PatchType.MERGE, MANAGER, subresource)
 
 
 def _resumptions(jobset: Object, active: list[Object], status: Object, now: float) -> tuple[Write, ...]:
@@ -209,14 +213,11 @@ def _resumptions(jobset: Object, active: list[Object], status: Object, now: floa
 
 def _resumption(job: Object, rjob: Object) -> list[Write]:
     """Resume a Job and update its pod template's mutable fields; a startTime would make them immutable."""
-    metadata = job["metadata"]
-    target = (JOBS, metadata["name"], metadata["namespace"])
     writes: list[Write] = []
     if (job.get("status") or {}).get("startTime"):
         body = {"metadata": _version(job), "status": {"startTime": None}}
-        writes.append(Patch(*target, body, PatchType.MERGE, MANAGER, subresource="status"))
-    writes.append(Patch(*target, {"spec": resumed(job, rjob)}, PatchType.MERGE, MANAGER))
-    return writes
+        writes.append(_patch(job, body, "status"))
+    return [*writes, _patch(job, {"spec": resumed(job, rjob)})]
 
 
 def _deletions(jobs: Iterable[Object]) -> tuple[Write, ...]:

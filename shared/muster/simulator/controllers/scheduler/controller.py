@@ -103,8 +103,6 @@ def schedule_group(root: GroupTree, nodes: Nodes, now: float) -> list[Write]:
     rejected = not attempt.status.ok
     writes: list[Write] = []
     for outcome in outcomes:
-        writes += _nominations(outcome)
-    for outcome in outcomes:
         writes += outcome.conditions(now, whole_tree_rejected=rejected)
     for outcome in outcomes:
         writes += [write for pod, node in outcome.assignments for write in _binding(pod, node)]
@@ -193,13 +191,6 @@ def _rejection(pod: Object, reason: str, message: str, now: float) -> Iterator[W
         new["lastTransitionTime"] = old["lastTransitionTime"]
     yield _status(PODS, pod, {"conditions": [new]})
     yield RecordEvent(pod, "Warning", "FailedScheduling", message, COMPONENT)
-
-
-def _nominations(outcome: _PodGroupOutcome) -> Iterator[Write]:
-    """Set nominatedNodeName of every assigned pod except the last, as kube-scheduler does."""
-    for pod, node in outcome.assignments[:-1]:
-        if (pod.get("status") or {}).get("nominatedNodeName") != node:
-            yield _status(PODS, pod, {"nominatedNodeName": node})
 
 
 def _binding(pod: Object, node: str) -> Iterator[Write]:

@@ -17,7 +17,6 @@ from muster.simulator.controllers.scheduler.tree import GroupTree
 
 UNSCHEDULABLE = "pod group is unschedulable"
 NO_VICTIMS = "pod group preemption: No preemption victims found for incoming preemptor"
-DEFAULT_PREEMPTION = "PreemptLowerPriority"
 
 
 @dataclass(frozen=True)
@@ -82,30 +81,14 @@ class Attempt:
 
 def validation_error(root: GroupTree) -> str:
     """Why the pods of a tree must not be scheduled together; empty if valid (validatePodGroup)."""
-    pods = [pod for leaf in root.leaves() for pod in (*leaf.queued(), *leaf.bound)]
-    first = next((pod for leaf in root.leaves() for pod in leaf.queued()), None)
-    if first is None:
-        return ""
-    scheduler = first["spec"].get("schedulerName", "")
-    preemption = first["spec"].get("preemptionPolicy", DEFAULT_PREEMPTION)
-    for pod in pods:
-        spec = pod["spec"]
-        if spec.get("schedulerName", "") != scheduler:
-            names = f'"{spec.get("schedulerName", "")}" and "{scheduler}"'
-            return (
-                f"all pods in a single pod group should have the same .spec.schedulerName set, got: {names}"
-            )
-        if (spec.get("priority") or 0) != root.priority:
-            return (
-                "all pods in a single pod group should have the same priority as the pod group's priority, "
-                f"got {spec.get('priority') or 0} and {root.priority}"
-            )
-        policy = spec.get("preemptionPolicy", DEFAULT_PREEMPTION)
-        if policy != preemption:
-            return (
-                "all pods in a single pod group should have the same preemption policy, "
-                f"got {policy} and {preemption}"
-            )
+    for leaf in root.leaves():
+        for pod in (*leaf.queued(), *leaf.bound):
+            priority = pod["spec"].get("priority") or 0
+            if priority != root.priority:
+                return (
+                    "all pods in a pod group should have the priority of the group, "
+                    f"got {priority} and {root.priority}"
+                )
     return ""
 
 

@@ -33,7 +33,7 @@ from muster.simulator.controllers.framework.fields import (
 )
 from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
 from muster.simulator.controllers.framework.writes import (
-    Apply,
+    Create,
     RecordEvent,
     Result,
     Write,
@@ -133,20 +133,14 @@ def build_objects(
 
 
 def typed_runtime(runtime: Object) -> Object:
-    """Return a runtime without the fields that the Trainer's Go types do not have.
+    """Return a runtime without the fields that the Trainer's Go types do not have, as in its snapshot.
 
-    The Trainer reads runtimes into these types, and writes them into the snapshot. A patched CRD may keep
-    more: of a policy in `podGroupPolicy.workload` the Trainer keeps `podGroupPolicy: {}`.
+    A patched CRD may keep more: of a policy in `podGroupPolicy.workload` the Trainer keeps an empty policy.
     """
     spec = {name: value for name, value in runtime["spec"].items() if name in _SPEC_FIELDS}
-    if spec.get("podGroupPolicy") is not None:
-        policy = spec["podGroupPolicy"]
-        known = {name: value for name, value in policy.items() if name in _POD_GROUP_POLICY_FIELDS}
-        spec["podGroupPolicy"] = known
-    if "template" in spec:
-        spec["template"] = {
-            name: value for name, value in spec["template"].items() if name in ("metadata", "spec")
-        }
+    for field, known in (("podGroupPolicy", _POD_GROUP_POLICY_FIELDS), ("template", ("metadata", "spec"))):
+        if spec.get(field) is not None:
+            spec[field] = {name: value for name, value in spec[field].items() if name in known}
     return {**runtime, "spec": spec}
 
 
@@ -203,8 +197,8 @@ def _snapshot_of(trainjob: Object, runtime: Object) -> Object:
     }
 
 
-def _apply(resource: Resource, body: Object, trainjob: Object) -> Apply:
-    return Apply(resource, body, MANAGER, failure="TrainJobResourcesCreationFailed", owner=trainjob)
+def _apply(resource: Resource, body: Object, trainjob: Object) -> Create:
+    return Create(resource, body, MANAGER, "TrainJobResourcesCreationFailed", trainjob, apply=True)
 
 
 def _is_applied(stored: Object, desired: Object) -> bool:
