@@ -131,18 +131,6 @@ def without_version(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def scaled(api: Conversation, ns: str) -> None:
-    """The scale endpoint reads and writes the number of replicas."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget())
-    path = widgets(ns, "widget") + "/scale"
-    found = api.must("GET", path)
-    assert (found["kind"], found["spec"]) == ("Scale", {"replicas": 1})
-    assert api.must("PATCH", path, {"spec": {"replicas": 4}}, MERGE_PATCH)["spec"] == {"replicas": 4}
-    assert api.must("GET", widgets(ns, "widget"))["spec"]["size"] == 4
-
-
-@case(releases=BOTH)
 def listed_with_kind(api: Conversation, ns: str) -> None:
     """Items of a list of custom resources carry their kind."""
     serve_widgets(api.api, ns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.contract.bodies import serve_widgets
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -28,29 +27,6 @@ def older_scheduling_versions(api: Conversation, ns: str) -> None:
     """1.36 serves v1 and v1alpha2."""
     found = api.must("GET", "/apis/scheduling.k8s.io")
     assert [version["version"] for version in found["versions"]] == ["v1", "v1alpha2"]
-
-
-@case()
-def scheduling_resources(api: Conversation, ns: str) -> None:
-    """v1beta1 has Workloads and PodGroups, v1alpha3 CompositePodGroups as well."""
-    found = api.must("GET", "/apis/scheduling.k8s.io/v1beta1")
-    assert {entry["name"] for entry in found["resources"]} == {"workloads", "podgroups", "podgroups/status"}
-    found = api.must("GET", "/apis/scheduling.k8s.io/v1alpha3")
-    more = {"compositepodgroups", "compositepodgroups/status"}
-    assert {entry["name"] for entry in found["resources"]} == {
-        "workloads",
-        "podgroups",
-        "podgroups/status",
-    } | more
-
-
-@case(releases=BOTH)
-def custom_group(api: Conversation, ns: str) -> None:
-    """A definition's group, version and endpoints are served."""
-    serve_widgets(api.api, ns)
-    found = api.must("GET", "/apis/contract.muster.dev/v1")
-    assert {entry["name"] for entry in found["resources"]} == {"widgets", "widgets/status", "widgets/scale"}
-    assert api.must("GET", "/apis/contract.muster.dev")["preferredVersion"]["version"] == "v1"
 
 
 @case(releases=BOTH)

@@ -236,9 +236,6 @@ class ApiServer:
     def _create(self, target: RequestTarget, request: Request) -> Response:
         if target.subresource == "binding":
             return virtual.bind(self.store, target, request)
-        if target.subresource == "eviction":
-            self._deleter.delete(target, replace(request, body=b""))
-            return Response(201, virtual.CREATED)
         if not target.kind.stored:
             return virtual.review_access(target, request)
         return self._writer.create(target, request)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 from muster.simulator.apiserver.admission.chain import FINALIZER
 from muster.simulator.apiserver.handlers.deletes import (
-    CRD_CLEANUP,
     FOREGROUND,
     ORPHAN,
     DeleteOptions,
@@ -87,8 +86,6 @@ class Collector:
         obj, finalizers = live.obj, at(live.obj, "metadata", "finalizers") or []
         if resource == NAMESPACES:
             self._delete_namespace_content(name_of(obj))
-        elif resource == DEFINITIONS and CRD_CLEANUP in finalizers:
-            self._delete_instances(live)
         elif ORPHAN in finalizers:
             self._orphan_dependents(resource, live)
         elif FOREGROUND in finalizers:
@@ -219,15 +216,6 @@ class Collector:
         if at(record.obj, "metadata", "finalizers"):
             return
         self._store.remove(NAMESPACES, ("", name))
-
-    def _delete_instances(self, record: ObjectRecord) -> None:
-        resource = (record.obj["spec"]["group"], record.obj["spec"]["names"]["plural"])
-        kind = self._kind(resource)
-        if kind is not None:
-            for instance in self._store.all(resource):
-                self._delete(kind, instance)
-        if not self._store.all(resource):
-            self._drop_finalizer(DEFINITIONS, record, CRD_CLEANUP)
 
     def _unprotect(self, group: ObjectRecord) -> None:
         """Remove the finalizer of a PodGroup unless a pod that has not ended refers to it."""

@@ -6,12 +6,6 @@ from muster.simulator.apiserver.kinds import Kind, Registry
 from muster.simulator.apiserver.objects import Object
 
 RELEASES = {"1.37": "v1.37.1", "1.36": "v1.36.3"}
-SUBRESOURCE_KINDS = {
-    "scale": ("autoscaling", "v1", "Scale"),
-    "binding": ("", "v1", "Binding"),
-    "eviction": ("policy", "v1", "Eviction"),
-}
-SUBRESOURCE_VERBS = {"binding": ("create",), "eviction": ("create",), "finalize": ("update",)}
 PARAMETERS = [{"name": name, "in": "query"} for name in ("dryRun", "fieldManager", "fieldValidation")]
 
 
@@ -77,19 +71,17 @@ def _resource(kind: Kind) -> Object:
 
 
 def _subresources(kind: Kind) -> list[Object]:
-    entries = []
-    for name in sorted(kind.subresources, reverse=kind.custom):
-        entry: Object = {
+    verbs = {"binding": ["create"]}
+    return [
+        {
             "name": f"{kind.plural}/{name}",
             "singularName": "",
             "namespaced": kind.namespaced,
-            "kind": kind.kind,
-            "verbs": list(SUBRESOURCE_VERBS.get(name, ("get", "patch", "update"))),
+            "kind": "Binding" if name == "binding" else kind.kind,
+            "verbs": verbs.get(name, ["get", "patch", "update"]),
         }
-        if name in SUBRESOURCE_KINDS:
-            entry["group"], entry["version"], entry["kind"] = SUBRESOURCE_KINDS[name]
-        entries.append(entry)
-    return entries
+        for name in sorted(kind.subresources)
+    ]
 
 
 def openapi_index(registry: Registry) -> Object:

@@ -33,7 +33,6 @@ class Kind:
     stored: bool = True
     schema: Schema = field(default_factory=dict, compare=False, repr=False)
     definition: dict[str, Any] | None = field(default=None, compare=False, repr=False)
-    scale: dict[str, str] | None = field(default=None, compare=False, repr=False)
 
     @property
     def api_version(self) -> str:
@@ -94,9 +93,9 @@ _POLICIES = (
 )
 
 CORE = (
-    _kind("", "namespaces", "Namespace", "status", "finalize", namespaced=False, short_names=("ns",)),
+    _kind("", "namespaces", "Namespace", "status", namespaced=False, short_names=("ns",)),
     _kind("", "nodes", "Node", "status", namespaced=False, short_names=("no",)),
-    _kind("", "pods", "Pod", "status", "binding", "eviction", short_names=("po",), categories=_ALL),
+    _kind("", "pods", "Pod", "status", "binding", short_names=("po",), categories=_ALL),
     _kind("", "events", "Event", short_names=("ev",)),
     _kind("", "configmaps", "ConfigMap", short_names=("cm",)),
     _kind("", "secrets", "Secret"),

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at
 from muster.simulator.apiserver.status import bad_request
 
@@ -16,34 +15,6 @@ Matcher = Callable[[Object], bool]
 _SET = re.compile(r"^\s*(?P<key>[^\s!=,()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)\s*$")
 _EQUAL = re.compile(r"^\s*(?P<key>[^\s!=,()]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[^\s!=,()]*)\s*$")
 _EXISTS = re.compile(r"^\s*(?P<not>!?)\s*(?P<key>[^\s!=,()]+)\s*$")
-
-SELECTABLE: Mapping[tuple[str, str], frozenset[str]] = {
-    ("", "pods"): frozenset(
-        {
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.nominatedNodeName",
-        }
-    ),
-    ("", "namespaces"): frozenset({"status.phase", "name"}),
-    ("", "nodes"): frozenset({"spec.unschedulable"}),
-    ("", "secrets"): frozenset({"type"}),
-    ("", "services"): frozenset({"spec.clusterIP", "spec.type"}),
-    ("", "events"): frozenset(
-        {
-            *(f"involvedObject.{name}" for name in ("kind", "namespace", "name", "uid", "apiVersion")),
-            *("involvedObject.resourceVersion", "involvedObject.fieldPath"),
-            *("reason", "reportingComponent", "source", "type"),
-        }
-    ),
-    ("batch", "jobs"): frozenset({"status.successful"}),
-}
-"""The field selectors of each resource beside metadata.name and metadata.namespace."""
 
 
 def labels_matcher(text: str) -> Matcher | None:
@@ -72,11 +43,7 @@ def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
     if match := _EXISTS.match(part):
         key, must_exist = match["key"], not match["not"]
         return lambda labels: (key in labels) == must_exist
-    if re.search(r"\s(not)?in\s*$", part):
-        raise bad_request("unable to parse requirement: found '' expected: '('")
-    raise bad_request(
-        f"unable to parse requirement: found '{part.strip()}', expected: ',' or 'end of string'"
-    )
+    raise bad_request(f"unable to parse requirement: '{part.strip()}'")
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
@@ -102,27 +69,17 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
             return value is None
 
 
-def fields_matcher(kind: Kind, text: str) -> Matcher | None:
+def fields_matcher(text: str) -> Matcher | None:
     """Return the matcher of a `fieldSelector` parameter; None if it selects everything."""
-    if not text.strip():
-        return None
     terms: list[tuple[list[str], str, bool]] = []
     for part in filter(None, text.split(",")):
         match = re.match(r"^\s*(?P<field>[^!=\s]+)\s*(?P<operator>==|=|!=)(?P<value>.*)$", part)
         if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
-        field = match["field"]
-        supported = {"metadata.name", "metadata.namespace"} | SELECTABLE.get(kind.group_resource, frozenset())
-        if field not in supported:
-            raise bad_request(_not_supported(kind, field))
-        terms.append((_path(field), match["value"], match["operator"] != "!="))
+        terms.append((_path(match["field"]), match["value"], match["operator"] != "!="))
+    if not terms:
+        return None
     return lambda obj: all((_text(at(obj, *path)) == value) == equal for path, value, equal in terms)
-
-
-def _not_supported(kind: Kind, field: str) -> str:
-    if kind.custom or kind.group in {"", "batch"}:
-        return f"field label not supported: {field}"
-    return f'"{field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
 def _path(field: str) -> list[str]:
@@ -131,6 +88,4 @@ def _path(field: str) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    return {True: "true", False: "false"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

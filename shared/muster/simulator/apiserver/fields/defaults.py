@@ -144,17 +144,6 @@ def _node(node: Object, _gates: Gates) -> None:
         status.setdefault("allocatable", copied(status["capacity"]))
 
 
-def _service(service: Object, _gates: Gates) -> None:
-    spec = service.setdefault("spec", {})
-    spec.setdefault("sessionAffinity", "None")
-    spec.setdefault("type", "ClusterIP")
-    spec.setdefault("internalTrafficPolicy", "Cluster")
-    for port in spec.get("ports") or []:
-        port.setdefault("protocol", "TCP")
-        port.setdefault("targetPort", port.get("port"))
-    service.setdefault("status", {"loadBalancer": {}})
-
-
 def _priority_class(priority_class: Object, _gates: Gates) -> None:
     priority_class.setdefault("value", 0)
     priority_class.setdefault("preemptionPolicy", "PreemptLowerPriority")
@@ -210,7 +199,6 @@ SETTERS: Mapping[str, Callable[[Object, Gates], None]] = {
     "Workload": _workload,
     "Namespace": _namespace,
     "Node": _node,
-    "Service": _service,
     "PriorityClass": _priority_class,
     "Secret": _secret,
     "Event": _event,

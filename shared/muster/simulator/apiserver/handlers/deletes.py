@@ -27,9 +27,6 @@ from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-CRD_CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-"""The finalizer of a CustomResourceDefinition until its instances are deleted."""
-
 POLICIES = ("Foreground", "Background", "Orphan")
 RETURNED_KINDS = frozenset({("", "pods"), ("", "namespaces"), ("", "services"), ("", "serviceaccounts")})
 """Resources whose deletion returns the object; the others return a Status."""
@@ -168,10 +165,5 @@ def _finalizers(kind: Kind, metadata: Object, options: DeleteOptions) -> list[st
             return current
         policy = "Orphan" if kind.group_resource == ("batch", "jobs") else "Background"
     kept = [name for name in current if name not in {ORPHAN, FOREGROUND}]
-    if (
-        kind.group_resource == ("apiextensions.k8s.io", "customresourcedefinitions")
-        and CRD_CLEANUP not in kept
-    ):
-        kept.append(CRD_CLEANUP)
     added = {"Orphan": [ORPHAN], "Foreground": [FOREGROUND]}.get(policy, [])
     return kept + added

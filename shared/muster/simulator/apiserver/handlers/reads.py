@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Callable
 
-from muster.simulator.apiserver.handlers.virtual import scale_of
 from muster.simulator.apiserver.handlers.watch import DEFAULT_SECONDS, Watch
 from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
@@ -27,20 +26,18 @@ NOW = -1
 
 
 def get(store: Store, target: RequestTarget) -> Response:
-    """Return the object of a GET request, or its Scale; ApiError 404 if no object has that name."""
+    """Return the object of a GET request; ApiError 404 if no object has that name."""
     kind = target.kind
     record = store.get(kind.group_resource, target.key)
     if record is None:
         raise not_found(kind.group, kind.plural, target.name)
-    if target.subresource == "scale":
-        return Response(200, scale_of(kind, record.obj))
     return Response(200, encoded(kind.api_version, kind.kind, record))
 
 
-def selector(kind: Kind, target: RequestTarget, request: Request) -> Matcher:
+def selector(target: RequestTarget, request: Request) -> Matcher:
     """Return the matcher for a request's namespace, label selector and field selector."""
     by_label = labels_matcher(request.query.get("labelSelector", ""))
-    by_field = fields_matcher(kind, request.query.get("fieldSelector", ""))
+    by_field = fields_matcher(request.query.get("fieldSelector", ""))
     namespace = target.namespace
     return lambda obj: (
         (not namespace or namespace_of(obj) == namespace)
@@ -55,7 +52,7 @@ def list_objects(store: Store, target: RequestTarget, request: Request) -> Respo
     Raises ApiError: 400 for a malformed continue token, 410 for one from before a compaction.
     """
     kind = target.kind
-    matches = selector(kind, target, request)
+    matches = selector(target, request)
     limit = max(0, request.integer("limit"))
     with store.lock:
         stored, version = _state(store, kind, target.namespace, request)
@@ -132,7 +129,7 @@ def watch(store: Store, target: RequestTarget, request: Request, stopped: Callab
     """Return the watch of a kind; ApiError 400 if the resourceVersion or the timeout is no number."""
     version = request.integer("resourceVersion")
     seconds = request.integer("timeoutSeconds") or DEFAULT_SECONDS
-    matches = selector(target.kind, target, request)
+    matches = selector(target, request)
     return Response(
         200, stream=Watch(store, target.kind, request.query, matches, stopped, version, seconds).events
     )

@@ -1,11 +1,10 @@
-"""Operations without an object of their own: Binding, Scale, access reviews."""
+"""Operations without an object of their own: Binding and access reviews."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
-from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, copied, now
 from muster.simulator.apiserver.status import (
     bad_request,
@@ -17,7 +16,7 @@ from muster.simulator.apiserver.status import (
 from muster.simulator.apiserver.store import Store
 
 CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
-"""The response to a Binding and to an Eviction."""
+"""The response to a Binding."""
 
 
 def bind(store: Store, target: RequestTarget, request: Request) -> Response:
@@ -37,10 +36,6 @@ def bind(store: Store, target: RequestTarget, request: Request) -> Response:
         _check_bindable(target.name, record.obj, body)
         bound: Object = copied(record.obj)
         bound["spec"]["nodeName"] = node
-        for field in ("annotations", "labels"):
-            added = at(body, "metadata", field) or {}
-            if added:
-                bound["metadata"][field] = (bound["metadata"].get(field) or {}) | added
         status = bound.setdefault("status", {})
         status.pop("nominatedNodeName", None)
         _set_scheduled(status)
@@ -69,46 +64,6 @@ def _set_scheduled(status: Object) -> None:
     conditions = [c for c in status.get("conditions") or [] if c.get("type") != "PodScheduled"]
     scheduled = {"lastProbeTime": None, "lastTransitionTime": now(), "status": "True", "type": "PodScheduled"}
     status["conditions"] = [*conditions, scheduled]
-
-
-def scale_of(kind: Kind, obj: Object) -> Object:
-    """Return the Scale of a custom resource, read from the paths in its definition."""
-    paths = kind.scale or {}
-    metadata = obj["metadata"]
-    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: Object = {"replicas": at(obj, *_path(paths.get("statusReplicasPath", ""))) or 0}
-    selector = at(obj, *_path(paths.get("labelSelectorPath", ""))) if paths.get("labelSelectorPath") else None
-    if selector:
-        status["selector"] = selector
-    replicas = at(obj, *_path(paths.get("specReplicasPath", "")))
-    return {
-        "kind": "Scale",
-        "apiVersion": "autoscaling/v1",
-        "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {} if replicas is None else {"replicas": replicas},
-        "status": status,
-    }
-
-
-def with_scale(kind: Kind, obj: Object, scale: Any) -> Object:
-    """Return a copy of a custom resource with the replicas of a Scale."""
-    if not isinstance(scale, dict) or scale.get("kind", "Scale") != "Scale":
-        raise bad_request("the object provided is unrecognized (must be of type Scale)")
-    replicas = at(scale, "spec", "replicas") or 0
-    changed: Object = copied(obj)
-    *parents, field = _path((kind.scale or {}).get("specReplicasPath", ""))
-    section = changed
-    for step in parents:
-        section = section.setdefault(step, {})
-    section[field] = replicas
-    version = at(scale, "metadata", "resourceVersion")
-    if version:
-        changed["metadata"]["resourceVersion"] = version
-    return changed
-
-
-def _path(dotted: str) -> list[str]:
-    return [step for step in dotted.split(".") if step]
 
 
 def review_access(target: RequestTarget, request: Request) -> Response:

@@ -14,7 +14,6 @@ from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import defaults, strategies
 from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.handlers.virtual import scale_of, with_scale
 from muster.simulator.apiserver.http.requests import (
     APPLY,
     Request,
@@ -42,7 +41,6 @@ from muster.simulator.apiserver.status import (
     already_exists,
     bad_request,
     conflict,
-    go_format,
     invalid,
     invalid_object,
     not_found,
@@ -74,20 +72,17 @@ class Writer:
         return _response(201, target.kind, record)
 
     def update(self, target: RequestTarget, request: Request) -> Response:
-        """PUT of an object, its status or its scale."""
+        """PUT of an object or its status."""
         request.check_options("UpdateOptions")
         with self.store.lock:
             current = self._current(target)
-            if target.subresource == "scale":
-                obj = with_scale(target.kind, current, request.json)
-            else:
-                obj = self._decode_with_defaults(target, request, target.object_in(request))
-                _check_name(target, obj)
+            obj = self._decode_with_defaults(target, request, target.object_in(request))
+            _check_name(target, obj)
             uid = at(obj, "metadata", "uid")
             if uid and uid != current["metadata"]["uid"]:
                 raise uid_conflict(target, str(uid), current["metadata"]["uid"])
             record = self._update_object(target, request, obj, requires_version=not target.kind.unconditional)
-        return self._response_to(target, record)
+        return _response(200, target.kind, record)
 
     def patch(self, target: RequestTarget, request: Request) -> Response:
         """PATCH of an object or subresource, in any of the four patch types."""
@@ -96,19 +91,12 @@ class Writer:
             return self._apply(target, request)
         with self.store.lock:
             current = self._current(target)
-            if target.subresource == "scale":
-                obj = self._patched_scale(target, request, current)
-            else:
-                patched = self._patched(target, request, current | {"apiVersion": target.kind.api_version})
-                target.check_type(patched)
-                obj = self._decode_with_defaults(target, request, patched)
-                _check_name(target, obj)
+            patched = self._patched(target, request, current | {"apiVersion": target.kind.api_version})
+            target.check_type(patched)
+            obj = self._decode_with_defaults(target, request, patched)
+            _check_name(target, obj)
             record = self._update_object(target, request, obj)
-        return self._response_to(target, record)
-
-    def _patched_scale(self, target: RequestTarget, request: Request, current: Object) -> Object:
-        scale = self._patched(target, request, scale_of(target.kind, current))
-        return with_scale(target.kind, current, scale)
+        return _response(200, target.kind, record)
 
     def _patched(self, target: RequestTarget, request: Request, current: Object) -> Object:
         patch = request.json
@@ -154,10 +142,7 @@ class Writer:
         uid = applied["metadata"].pop("uid", "")
         applied["metadata"].pop("resourceVersion", None)
         if uid:
-            detail = (
-                f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            )
-            raise conflict(kind.group, kind.plural, target.name, detail)
+            raise conflict(kind.group, kind.plural, target.name, f"no object with the uid {uid} was found")
         manager = self._manager(target, request)
         _, managed_fields = managed.apply(_empty_object(kind), applied, kind.schema, manager, force=True)
         defaults.fill(kind, applied, self.gates())
@@ -177,18 +162,12 @@ class Writer:
         """Return the object in a body; handles unknown fields as the parameter `fieldValidation` says."""
         decoder = Decoder(target.kind, self.meta)
         obj = decoder.read(copied(body))
+        unknown = [f'unknown field "{path}"' for path in dict.fromkeys(decoder.unknown)]
         field_validation = request.query.get("fieldValidation", "Warn")
-        if decoder.unknown and field_validation == "Strict":
-            listed = ", ".join(f"unknown field {go_format(path)}" for path in dict.fromkeys(decoder.unknown))
-            kind = target.kind
-            raise bad_request(
-                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-                f"strict decoding error: {listed}"
-            )
+        if unknown and field_validation == "Strict":
+            raise bad_request(f"strict decoding error: {', '.join(unknown)}")
         if field_validation != "Ignore":
-            request.warnings += [
-                f"unknown field {go_format(path)}" for path in dict.fromkeys(decoder.unknown)
-            ]
+            request.warnings += unknown
         return obj
 
     def _decode_with_defaults(self, target: RequestTarget, request: Request, body: Any) -> Object:
@@ -254,10 +233,9 @@ class Writer:
             raise invalid_object(kind.group, kind.kind, target.name, errors)
         if self.release == "1.36" and not target.subresource:
             chain.keep_gang_sizes(self.store, kind, obj, old, self.gates())
-        if target.subresource != "scale":
-            named = request.query.get("fieldManager")
-            options = {"fieldManager": named} if named else {}
-            chain.validate(self.store, kind, obj, old, request.user, target.subresource, options)
+        named = request.query.get("fieldManager")
+        options = {"fieldManager": named} if named else {}
+        chain.validate(self.store, kind, obj, old, request.user, target.subresource, options)
         if not obj["metadata"].get("managedFields"):
             obj["metadata"].pop("managedFields", None)
         if obj == old:
@@ -286,11 +264,6 @@ class Writer:
             self.define(obj)
         return self.store.put(kind.group_resource, obj)
 
-    def _response_to(self, target: RequestTarget, record: ObjectRecord) -> Response:
-        if target.subresource == "scale":
-            return Response(200, scale_of(target.kind, record.obj))
-        return _response(200, target.kind, record)
-
 
 def _response(status: int, kind: Kind, record: ObjectRecord) -> Response:
     return Response(status, encoded(kind.api_version, kind.kind, record))
@@ -308,9 +281,7 @@ def _empty_object(kind: Kind) -> Object:
 def _check_namespace(target: RequestTarget, obj: Object) -> None:
     namespace = namespace_of(obj)
     if namespace and namespace != target.namespace:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
+        raise bad_request(f"the namespace of the object ({namespace}) does not match the URL")
     if target.kind.namespaced:
         obj["metadata"]["namespace"] = target.namespace
 
@@ -323,9 +294,7 @@ def _check_name(target: RequestTarget, obj: Object) -> None:
             return
         raise bad_request("name must be provided")
     if name != target.name:
-        raise bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
-        )
+        raise bad_request(f"the name of the object ({name}) does not match the URL ({target.name})")
     _check_namespace(target, obj)
 
 

@@ -17,8 +17,6 @@ VERBS = {
     ("DELETE", True): "delete",
     ("DELETE", False): "deletecollection",
 }
-CREATE_ONLY = frozenset({"binding", "eviction"})
-"""Subresources below an object that are written with POST."""
 
 
 def route(registry: Registry, request: Request) -> RequestTarget:
@@ -33,7 +31,7 @@ def route(registry: Registry, request: Request) -> RequestTarget:
     if target is None:
         raise no_such_path()
     request.resource = "/".join(filter(None, (target.kind.plural, target.subresource)))
-    if target.subresource in CREATE_ONLY and request.method == "POST":
+    if target.subresource == "binding" and request.method == "POST":
         request.verb = "create"
         return target
     verb = VERBS.get((request.method, bool(target.name)))
@@ -49,7 +47,7 @@ def route(registry: Registry, request: Request) -> RequestTarget:
 
 def _target(registry: Registry, group: str, version: str, rest: list[str]) -> RequestTarget | None:
     namespace = ""
-    of_namespace = not group and rest[2:3] in (["status"], ["finalize"])
+    of_namespace = not group and rest[2:3] == ["status"]
     if rest[:1] == ["namespaces"] and len(rest) > 2 and not of_namespace:  # noqa: PLR2004 - its name, then a plural
         namespace, rest = rest[1], rest[2:]
     kind = registry.find(group, version, "".join(rest[:1]))

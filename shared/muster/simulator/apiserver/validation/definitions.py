@@ -68,11 +68,10 @@ def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
                 singular=crd_names.get("singular") or crd_names["kind"].lower(),
                 short_names=tuple(crd_names.get("shortNames") or ()),
                 categories=tuple(crd_names.get("categories") or ()),
-                subresources=frozenset(subresources),
+                subresources=frozenset({"status"} & subresources.keys()),
                 unconditional=False,
                 schema=schema,
                 definition=obj,
-                scale=subresources.get("scale"),
             )
         )
     return tuple(kinds)
