@@ -99,24 +99,19 @@ class Collector:
         record = self._store.get(resource, (namespace_of(obj), name_of(obj)))
         return record if record is not None and uid_of(record.obj) == uid_of(obj) else None
 
-    def _owners(self, obj: Object) -> list[tuple[Object, bool]]:
-        """Return each owner reference and whether an owner of that UID and name exists in reach."""
-        owners = []
-        for reference in at(obj, "metadata", "ownerReferences") or []:
-            located = self._store.with_uid(reference.get("uid", ""))
-            owner = located[1].obj if located else {}
-            exists = located is not None and namespace_of(owner) in {"", namespace_of(obj)}
-            owners.append((reference, exists and name_of(owner) == reference.get("name")))
-        return owners
+    def _exists(self, reference: Object, dependent: Object) -> bool:
+        """Whether an owner of that UID and name exists in reach."""
+        located = self._store.with_uid(reference.get("uid", ""))
+        if located is None or name_of(located[1].obj) != reference.get("name"):
+            return False
+        return namespace_of(located[1].obj) in {"", namespace_of(dependent)}
 
     def _collect(self, resource: GroupResource, record: ObjectRecord, *, is_new: bool = False) -> None:
         """Delete a dependent if none of its owners exists; remove dangling references if some do."""
-        owners = self._owners(record.obj)
-        existing = [reference for reference, exists in owners if exists]
-        if len(existing) == len(owners):
-            return
+        references = at(record.obj, "metadata", "ownerReferences") or []
+        existing = [reference for reference in references if self._exists(reference, record.obj)]
         kind = self._kind(resource)
-        if kind is None:
+        if kind is None or len(existing) == len(references):
             return
         if existing:
             self._set_owners(resource, record, existing)
@@ -170,11 +165,8 @@ class Collector:
 
     def _delete_blocking(self, resource: GroupResource, record: ObjectRecord, owner: str) -> None:
         kind = self._kind(resource)
-        others = [
-            reference
-            for reference, exists in self._owners(record.obj)
-            if exists and reference["uid"] != owner
-        ]
+        references = record.obj["metadata"]["ownerReferences"]
+        others = [each for each in references if each["uid"] != owner and self._exists(each, record.obj)]
         if others:
             self._set_owners(resource, record, others)
         elif kind is not None and not record.obj["metadata"].get("deletionTimestamp"):
@@ -228,7 +220,5 @@ class Collector:
     def _finish_pod_group(self, pod: Object) -> None:
         name = at(pod, "spec", "schedulingGroup", "podGroupName")
         group = self._store.get(POD_GROUPS, (namespace_of(pod), name)) if name else None
-        if group is None or not group.obj["metadata"].get("deletionTimestamp"):
-            return
-        if FINALIZER in (at(group.obj, "metadata", "finalizers") or []):
+        if group is not None and group.obj["metadata"].get("deletionTimestamp"):
             self._unprotect(group)

@@ -30,14 +30,6 @@ NAMES = ("object", "oldObject", "namespaceObject", "request")
 TYPE = "$type"
 """The key under which a constructed object keeps the name of its type; no field can have such a name."""
 
-MOST_CHARACTERS = 20_000
-"""The longest translation of an expression; those of Muster's have 4,000.
-
-A variable is written out wherever another one names it, so that thirty of them could make gigabytes."""
-
-KEPT = 256
-"""The most expressions that are kept compiled; one of MOST_CHARACTERS takes more than a megabyte."""
-
 SUBSTRING = "muster_substring"
 CLOSING = "})"
 BRACKETS = {"(": ")", "[": "]", "{": "}"}
@@ -79,15 +71,18 @@ def evaluated(expression: str, activation: Activation, variables: Mapping[str, s
         value = _compiled(text).eval(activation.of(_names_in(text)))
     except RuntimeError as error:  # the library's budget of iterations
         raise ExpressionError(str(error)) from None
-    except MemoryError:
-        raise ExpressionError("the expression takes more memory than there is") from None
     if value.type() == cel.Type.ERROR:
         raise ExpressionError(str(value.value()))
     return value.plain_value()
 
 
+@lru_cache
+def _translated(expression: str, variables: tuple[tuple[str, str], ...]) -> str:
+    return "".join(_Translation(expression, dict(variables)).parts())
+
+
 def translated(expression: str, variables: Mapping[str, str]) -> str:
-    """Return the expression without constructors and variables."""
+    """Return the expression without constructors and variables; ExpressionError if a variable is unknown."""
     return _translated(expression, tuple(variables.items()))
 
 
@@ -124,29 +119,18 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     return text[start:stop]
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache
 def _names_in(text: str) -> frozenset[str]:
     """Return the names in an expression: converting a pod or Job takes longer than evaluating it."""
     return frozenset(name for name in NAMES if re.search(rf"\b{name}\b", text))
 
 
-@lru_cache(maxsize=KEPT)
+@lru_cache
 def _compiled(expression: str) -> Any:
     try:
         return _environment().compile(expression)
     except RuntimeError as error:
         raise ExpressionError(f"compilation error: {error}") from None
-
-
-@lru_cache(maxsize=KEPT)
-def _translated(expression: str, variables: tuple[tuple[str, str], ...]) -> str:
-    parts, length = [], 0
-    for part in _Translation(expression, dict(variables)).parts():
-        parts.append(part)
-        length += len(part)
-        if length > MOST_CHARACTERS:
-            raise ExpressionError(f"compilation error: with variables more than {MOST_CHARACTERS} characters")
-    return "".join(parts)
 
 
 class _Translation:

@@ -7,7 +7,6 @@ Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`,
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from muster.simulator.apiserver.fields.disabled_fields import drop_disabled_fields
 from muster.simulator.apiserver.gates import Gates
@@ -51,15 +50,8 @@ def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
         obj["status"] = {}
 
 
-WITH_GENERATION = frozenset(
-    {
-        "MutatingAdmissionPolicy",
-        "MutatingAdmissionPolicyBinding",
-        "ValidatingAdmissionPolicy",
-        "ValidatingAdmissionPolicyBinding",
-        "CustomResourceDefinition",
-    }
-)
+_POLICIES = {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
+WITH_GENERATION = _POLICIES | {f"{kind}Binding" for kind in _POLICIES} | {"CustomResourceDefinition"}
 
 
 def _new_pod(pod_object: Object) -> None:
@@ -81,16 +73,17 @@ def _new_pod(pod_object: Object) -> None:
 def qos_class(spec: Object) -> str:
     """Return a QoS class: BestEffort without resources, Guaranteed if requests equal limits, or Burstable."""
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-    limits: list[Mapping[str, Any]] = []
+    asked = []
     for container in containers:
         resources = container.get("resources") or {}
-        limits.append({k: v for k, v in (resources.get("limits") or {}).items() if k in {"cpu", "memory"}})
-        requests = {k: v for k, v in (resources.get("requests") or {}).items() if k in {"cpu", "memory"}}
-        if requests != limits[-1] or (requests and len(requests) != 2):  # noqa: PLR2004 - cpu and memory
-            return "Burstable"
-    if not any(limits):
+        requests, limits = (
+            {name: value for name, value in (resources.get(kind) or {}).items() if name in {"cpu", "memory"}}
+            for kind in ("requests", "limits")
+        )
+        asked.append((requests, requests == limits and len(requests) == 2))  # noqa: PLR2004 - cpu and memory
+    if not any(requests for requests, _ in asked):
         return "BestEffort"
-    return "Guaranteed" if all(limits) else "Burstable"
+    return "Guaranteed" if all(whole for _, whole in asked) else "Burstable"
 
 
 def _new_job(job_object: Object) -> None:
@@ -142,13 +135,8 @@ def _counted(kind: Kind, obj: Object) -> Object:
 def prepare_status(kind: Kind, obj: Object, old: Object) -> None:
     """Restore the fields that the status endpoint cannot write: all but status, and most of metadata."""
     if kind.custom:
-        kept = {
-            key: value
-            for key, value in obj["metadata"].items()
-            if key in {"managedFields", "resourceVersion"}
-        }
-        rest = {key: value for key, value in old["metadata"].items() if key not in kept}
-        obj["metadata"] = rest | kept
+        written = {key: obj["metadata"].get(key) for key in ("managedFields", "resourceVersion")}
+        obj["metadata"] = old["metadata"] | written
         for key in (obj.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}:
             _restore(obj, old, key)
         return

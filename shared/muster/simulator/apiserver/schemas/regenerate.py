@@ -22,42 +22,24 @@ from typing import Any
 HERE = Path(__file__).parent
 PREFIX = "#/components/schemas/"
 
-DOCUMENTS = (
-    "api__v1",
-    "apis__batch__v1",
-    "apis__coordination.k8s.io__v1",
-    "apis__scheduling.k8s.io__v1",
-    "apis__scheduling.k8s.io__v1alpha2",
-    "apis__scheduling.k8s.io__v1alpha3",
-    "apis__scheduling.k8s.io__v1beta1",
-    "apis__admissionregistration.k8s.io__v1",
-    "apis__apiextensions.k8s.io__v1",
-    "apis__authentication.k8s.io__v1",
-    "apis__authorization.k8s.io__v1",
-    "apis__autoscaling__v1",
-    "apis__policy__v1",
-)
-"""The files of `api/openapi-spec/v3` to read; those that a release does not have are skipped."""
-
 KINDS = {
-    ("", "v1"): "Namespace Node Pod Event ConfigMap Secret Service ServiceAccount Binding",
-    ("batch", "v1"): "Job",
-    ("coordination.k8s.io", "v1"): "Lease",
-    ("scheduling.k8s.io", "v1"): "PriorityClass",
-    ("scheduling.k8s.io", "v1alpha2"): "Workload PodGroup",
-    ("scheduling.k8s.io", "v1alpha3"): "Workload PodGroup CompositePodGroup",
-    ("scheduling.k8s.io", "v1beta1"): "Workload PodGroup",
-    ("admissionregistration.k8s.io", "v1"): (
-        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding "
-        "ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding"
+    *(
+        "Namespace",
+        "Node",
+        "Pod",
+        "Event",
+        "ConfigMap",
+        "Secret",
+        "Service",
+        "ServiceAccount",
+        "Binding",
+        "Job",
     ),
-    ("apiextensions.k8s.io", "v1"): "CustomResourceDefinition",
-    ("authentication.k8s.io", "v1"): "",
-    ("authorization.k8s.io", "v1"): "SelfSubjectAccessReview",
-    ("autoscaling", "v1"): "Scale",
-    ("policy", "v1"): "Eviction",
+    *("Lease", "PriorityClass", "Workload", "PodGroup", "CompositePodGroup", "CustomResourceDefinition"),
+    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "SelfSubjectAccessReview"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
 }
-"""The kinds to keep, by group and version."""
+"""The kinds to keep."""
 
 
 def without_descriptions(node: Any) -> Any:
@@ -89,26 +71,18 @@ def references(node: Any) -> set[str]:
     return names
 
 
-def components_of_kinds(components: dict[str, Any]) -> list[str]:
-    """Return the names of the components of the kinds in `KINDS`."""
-    return [
-        name
-        for name, schema in components.items()
-        for gvk in schema.get("x-kubernetes-group-version-kind") or []
-        if gvk["kind"] in KINDS.get((gvk["group"], gvk["version"]), "").split()
-    ]
-
-
 def kubernetes(release: str, module: Path) -> None:
     """Write `kubernetes-<release>.json.gz`: the kinds in `KINDS` and every schema they refer to."""
     components: dict[str, Any] = {}
-    for document in DOCUMENTS:
-        path = module / "api" / "openapi-spec" / "v3" / f"{document}_openapi.json"
-        if path.exists():
-            components |= json.loads(path.read_text())["components"]["schemas"]
-    components = {name: without_descriptions(schema) for name, schema in components.items()}
+    for path in (module / "api" / "openapi-spec" / "v3").glob("api*_openapi.json"):
+        components |= without_descriptions(json.loads(path.read_text())["components"]["schemas"])
     kept: dict[str, Any] = {}
-    to_visit = components_of_kinds(components)
+    to_visit = [
+        name
+        for name, schema in components.items()
+        for identity in schema.get("x-kubernetes-group-version-kind") or []
+        if identity["kind"] in KINDS
+    ]
     while to_visit:
         name = to_visit.pop()
         if name not in kept:

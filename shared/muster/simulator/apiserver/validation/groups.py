@@ -33,7 +33,6 @@ from muster.simulator.apiserver.validation.rules import (
 )
 
 MAX_TEMPLATES = 8
-MAX_CLAIMS = 4
 MAX_DEPTH = 4
 MAX_PRIORITY = 1_000_000_000
 
@@ -45,14 +44,6 @@ BASIC_OR_GANG = union("basic", "gang")
 TOPOLOGY = Struct({"key": Field((required_value, formatted(names.label_key)))})
 CONSTRAINTS = Struct({"topology": Field((max_items(1), optional), lambda: TOPOLOGY)})
 DISRUPTION = Struct({}, (union("single", "all"),))
-CLAIM = Struct(
-    {
-        "name": Field((required_value, DNS_LABEL)),
-        "resourceClaimName": Field((optional, DNS_SUBDOMAIN)),
-        "resourceClaimTemplateName": Field((optional, DNS_SUBDOMAIN)),
-    },
-    (union("resourceClaimName", "resourceClaimTemplateName"),),
-)
 WORKLOAD_REF = Struct(
     {
         "workloadName": Field((required_value, DNS_SUBDOMAIN)),
@@ -101,9 +92,6 @@ def optional_then(rule: Rule) -> Rule:
     return optional_rule
 
 
-_CLAIMS = Field((immutable_value, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, key="name")
-
-
 def _templates(struct: Callable[[], Struct]) -> Field:
     rules = (max_items(MAX_TEMPLATES), same_items("name"), optional, unique("name"))
     return Field(rules, struct, key="name")
@@ -113,7 +101,6 @@ PG_TEMPLATE = Struct(
     {
         "name": Field((required_value, DNS_LABEL)),
         "schedulingPolicy": Field((), lambda: PG_POLICY, always=True),
-        "resourceClaims": _CLAIMS,
         **_common_fields(constraints=lambda: CONSTRAINTS, disruption=optional),
     }
 )
@@ -141,7 +128,6 @@ POD_GROUP = Struct(
         ),
         "workloadRef": Field((immutable_value, optional), lambda: WORKLOAD_REF),
         "schedulingPolicy": Field((), lambda: PG_POLICY, always=True),
-        "resourceClaims": _CLAIMS,
         **_common_fields(constraints=lambda: CONSTRAINTS, disruption=required_value),
     }
 )
@@ -183,40 +169,29 @@ def composite_pod_group(new: Object, old: Object | None) -> list[FieldError]:
 
 def group_status(new: Object) -> list[FieldError]:
     """Return the errors of the status of a PodGroup or CompositePodGroup."""
-    status, spec = new.get("status") or {}, new.get("spec") or {}
-    errors = check_conditions(status.get("conditions") or [], "status.conditions")
-    claims = {claim.get("name") for claim in spec.get("resourceClaims") or []}
-    for index, claim in enumerate(status.get("resourceClaimStatuses") or []):
-        if claim.get("name") not in claims:
-            path = f"status.resourceClaimStatuses[{index}].name"
-            errors.append(
-                invalid(path, claim.get("name"), "must match the name of an entry in `spec.resourceClaims`")
-            )
-    return errors
+    return check_conditions((new.get("status") or {}).get("conditions") or [], "status.conditions")
 
 
 def _unique_names(spec: Object) -> list[FieldError]:
     """Check that template names are unique in the tree; `unique` checks those within a list."""
     seen = {template.get("name") for template in spec.get("podGroupTemplates") or []}
-    return _composite_names(spec.get("compositePodGroupTemplates") or [], "spec", seen)
+    return _names_below(spec.get("compositePodGroupTemplates") or [], "spec", seen)
 
 
-def _composite_names(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
-    errors = _duplicates(templates, f"{path}.compositePodGroupTemplates", seen)
+def _names_below(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
+    errors = _repeated(templates, f"{path}.compositePodGroupTemplates", seen)
     for index, template in enumerate(templates):
-        template_path = f"{path}.compositePodGroupTemplates[{index}]"
-        children = template.get("podGroupTemplates") or []
-        errors += _duplicates(children, f"{template_path}.podGroupTemplates", seen)
-        composites = template.get("compositePodGroupTemplates") or []
-        errors += _composite_names(composites, template_path, seen)
+        here = f"{path}.compositePodGroupTemplates[{index}]"
+        errors += _repeated(template.get("podGroupTemplates") or [], f"{here}.podGroupTemplates", seen)
+        errors += _names_below(template.get("compositePodGroupTemplates") or [], here, seen)
     return errors
 
 
-def _duplicates(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
+def _repeated(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
     """Return the errors of names that were seen before; adds the names of this list to `seen`."""
-    template_names = [template.get("name") for template in templates]
-    errors = [duplicate(f"{path}[{i}].name", name) for i, name in enumerate(template_names) if name in seen]
-    seen.update(template_names)
+    listed = [template.get("name") for template in templates]
+    errors = [duplicate(f"{path}[{i}].name", name) for i, name in enumerate(listed) if name in seen]
+    seen.update(listed)
     return errors
 
 
@@ -237,18 +212,13 @@ def _depth(spec: Object) -> list[FieldError]:
 
 
 def _same_priority(spec: Object) -> list[FieldError]:
-    flat = {_priority(template) for template in spec.get("podGroupTemplates") or []}
-    if len(flat) > 1:
-        return [invalid("spec", None, "detected multiple priority configurations")]
-    tree = {_priority(node) for root in spec.get("compositePodGroupTemplates") or [] for node in _nodes(root)}
-    if len(flat | tree) > 1:
-        detail = "all priority and priorityClassName values must be identical, detected multiple values"
-        return [invalid("spec", None, detail)]
-    return []
-
-
-def _priority(template: Object) -> tuple[str, Any]:
-    return template.get("priorityClassName") or "", template.get("priority")
+    priorities = {
+        (node.get("priorityClassName") or "", node.get("priority"))
+        for node in _nodes({**spec, "name": None})
+        if node.get("name") is not None
+    }
+    why = "all priority and priorityClassName values must be identical, detected multiple values"
+    return [invalid("spec", None, why)] if len(priorities) > 1 else []
 
 
 def _nodes(template: Object) -> Iterator[Object]:

@@ -10,12 +10,10 @@ from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.status import FieldError
 from muster.simulator.apiserver.validation.groups import (
     BASIC_OR_GANG,
-    CLAIM,
     CONSTRAINTS,
     CONTROLLER_REF,
     DNS_LABEL,
     DNS_SUBDOMAIN,
-    MAX_CLAIMS,
     MAX_PRIORITY,
     MAX_TEMPLATES,
     optional_then,
@@ -45,7 +43,6 @@ TEMPLATE_REF = Struct(
 )
 REFERENCE = Struct({"workload": Field((optional,), lambda: TEMPLATE_REF)}, (union("workload"),))
 
-_CLAIMS = Field((immutable_value, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, key="name")
 _DISRUPTION = enum("Pod", "PodGroup")
 
 TEMPLATE = Struct(
@@ -53,7 +50,6 @@ TEMPLATE = Struct(
         "name": Field((required_value, DNS_LABEL)),
         "schedulingPolicy": Field((), lambda: POLICY, always=True),
         "schedulingConstraints": Field((optional,), lambda: CONSTRAINTS),
-        "resourceClaims": _CLAIMS,
         "disruptionMode": Field((optional, _DISRUPTION)),
         "priorityClassName": Field((optional, DNS_SUBDOMAIN)),
         "priority": Field((at_most(MAX_PRIORITY),)),
@@ -74,7 +70,6 @@ POD_GROUP = Struct(
         "podGroupTemplateRef": Field((immutable_value, optional), lambda: REFERENCE),
         "schedulingPolicy": Field((immutable_value,), lambda: POLICY, always=True),
         "schedulingConstraints": Field((optional_then(immutable_value),), lambda: CONSTRAINTS),
-        "resourceClaims": _CLAIMS,
         "disruptionMode": Field((immutable_value, optional, _DISRUPTION)),
         "priorityClassName": Field((immutable_value, optional, DNS_SUBDOMAIN)),
         "priority": Field((immutable_value, at_most(MAX_PRIORITY))),

@@ -15,10 +15,8 @@ from muster.simulator.apiserver.status import OMITTED, FieldError, immutable, in
 from muster.simulator.apiserver.validation import names
 from muster.simulator.apiserver.validation.groups import (
     BASIC_OR_GANG,
-    CLAIM,
     CONSTRAINTS,
     DISRUPTION,
-    MAX_CLAIMS,
 )
 from muster.simulator.apiserver.validation.pod import check_spec
 from muster.simulator.apiserver.validation.rules import (
@@ -27,10 +25,8 @@ from muster.simulator.apiserver.validation.rules import (
     at_least,
     check,
     immutable_value,
-    max_items,
     not_set_later,
     optional,
-    unique,
 )
 
 COUNT_FIELDS = (
@@ -55,9 +51,6 @@ _SCHEDULING = Struct(
         "schedulingPolicy": Field((not_set_later, optional), lambda: _POLICY),
         "schedulingConstraints": Field((immutable_value, optional), lambda: CONSTRAINTS),
         "disruptionMode": Field((immutable_value, optional), lambda: DISRUPTION),
-        "resourceClaims": Field(
-            (immutable_value, max_items(MAX_CLAIMS), optional, unique("name")), lambda: CLAIM, key="name"
-        ),
     }
 )
 _SPEC = Struct({"scheduling": Field((not_set_later, optional), lambda: _SCHEDULING)})

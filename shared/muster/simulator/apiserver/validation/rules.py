@@ -125,72 +125,62 @@ def not_set_later(value: Any, old: Any, path: str, updating: bool) -> RuleResult
     return VALID
 
 
-def formatted(check_format: names.Check) -> Rule:
-    """Rule: the value has a format of `validation.names`."""
+def _rule(broken: Callable[[Any, str], list[FieldError]], *, stop: bool = False) -> Rule:
+    """Return the rule of a function that gives the errors of a value, which may end the validation."""
 
     def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
-        return [invalid(path, value, problem) for problem in check_format(value or "")], False
+        errors = broken(value, path)
+        return errors, stop and bool(errors)
 
     return rule
+
+
+def formatted(check_format: names.Check) -> Rule:
+    """Rule: the value has a format of `validation.names`."""
+    return _rule(lambda value, path: [invalid(path, value, why) for why in check_format(value or "")])
 
 
 def at_least(limit: int) -> Rule:
     """Rule: the number is at least `limit`."""
-
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
-        if value is None or value >= limit:
-            return VALID
-        return [invalid(path, value, f"must be greater than or equal to {limit}")], False
-
-    return rule
+    why = f"must be greater than or equal to {limit}"
+    return _rule(lambda value, path: [invalid(path, value, why)] if (value or 0) < limit else [])
 
 
 def at_most(limit: int) -> Rule:
     """Rule: the number is at most `limit`."""
-
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
-        if value is None or value <= limit:
-            return VALID
-        return [invalid(path, value, f"must be less than or equal to {limit}")], False
-
-    return rule
+    why = f"must be less than or equal to {limit}"
+    return _rule(lambda value, path: [invalid(path, value, why)] if (value or 0) > limit else [])
 
 
 def max_items(limit: int) -> Rule:
     """Rule: the list has at most `limit` items."""
-
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
-        count = len(value or [])
-        return ([too_many(path, count, limit)], True) if count > limit else VALID
-
-    return rule
+    return _rule(
+        lambda value, path: [too_many(path, len(value), limit)] if len(value or ()) > limit else [], stop=True
+    )
 
 
 def enum(*values: str) -> Rule:
     """Rule: the value is in `values`."""
-
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
-        if value is None or value in values:
-            return VALID
-        return [not_supported(path, value, sorted(values))], False
-
-    return rule
+    return _rule(
+        lambda value, path: (
+            [not_supported(path, value, sorted(values))] if value not in {None, *values} else []
+        )
+    )
 
 
 def same_items(key: str) -> Rule:
     """Rule: no item is added or removed after creation; `key` identifies items."""
 
     def rule(value: Any, old: Any, path: str, updating: bool) -> RuleResult:
+        new_keys, old_keys = ([item.get(key) for item in each or []] for each in (value, old))
         if not updating:
             return VALID
-        new_keys = [item.get(key) for item in value or []]
-        old_keys = [item.get(key) for item in old or []]
         errors = [
             forbidden(f"{path}[{index}]", "item may not be added")
-            for index, new_key in enumerate(new_keys)
-            if new_key not in old_keys
+            for index, name in enumerate(new_keys)
+            if name not in old_keys
         ]
-        errors += [forbidden(path, "item may not be removed") for each in old_keys if each not in new_keys]
+        errors += [forbidden(path, "item may not be removed") for name in old_keys if name not in new_keys]
         return errors, bool(errors)
 
     return rule
@@ -199,32 +189,24 @@ def same_items(key: str) -> Rule:
 def unique(key: str) -> Rule:
     """Rule: the items of a list have different values of `key`."""
 
-    def rule(value: Any, _old: Any, path: str, _updating: bool) -> RuleResult:
-        seen: set[Any] = set()
-        errors: list[FieldError] = []
-        for index, item in enumerate(value or []):
-            if item.get(key) in seen:
-                errors.append(duplicate(f"{path}[{index}]", item))
-            seen.add(item.get(key))
-        return errors, False
+    def broken(value: Any, path: str) -> list[FieldError]:
+        items = value or []
+        seen = [item.get(key) for item in items]
+        return [duplicate(f"{path}[{i}]", item) for i, item in enumerate(items) if seen[i] in seen[:i]]
 
-    return rule
+    return _rule(broken)
 
 
 def union(*members: str) -> Rule:
     """Rule: exactly one of these fields is set; an update that changes which is set is validated."""
-    allowed = ", ".join(f"`{member}`" for member in members)
 
-    def is_set(value: Mapping[str, Any], member: str) -> bool:
-        return value.get(member) is not None and value.get(member) != []
+    def present(value: Mapping[str, Any] | None) -> list[str]:
+        return [member for member in members if (value or {}).get(member) not in (None, [])]
 
     def rule(value: Any, old: Any, path: str, updating: bool) -> RuleResult:
-        present = [member for member in members if is_set(value, member)]
-        if updating and old and present == [member for member in members if is_set(old, member)]:
+        found = present(value)
+        if len(found) == 1 or (updating and old and found == present(old)):
             return VALID
-        if len(present) > 1:
-            shown = "{" + ", ".join(present) + "}"
-            return [invalid(path, shown, f"must specify exactly one of: {allowed}")], False
-        return VALID if present else ([invalid(path, "", f"must specify one of: {allowed}")], False)
+        return [invalid(path, ", ".join(found), f"must specify exactly one of: {', '.join(members)}")], False
 
     return rule
