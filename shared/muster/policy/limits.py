@@ -16,16 +16,6 @@ bytes of YAML, so that every policy that was read can be stored and read again."
 POLICY_DEPTH = 32
 """The deepest nesting of lists and mappings in a policy. Four levels of groups need 13."""
 
-NUMBER_LENGTH = 32
-"""The longest number in a policy, in characters; the largest that a field takes has 10."""
-
-SNAPSHOT_BYTES = 256 * 1024
-"""The longest runtime snapshot that `muster record` reads, in bytes of UTF-8. Those of the shipped runtimes
-have 2 to 6 KiB; reading 256 KiB takes less than a second. A longer one is left out of the recording."""
-
-SNAPSHOT_DEPTH = 64
-"""The deepest nesting of a runtime snapshot. A runtime with affinity terms in its pod templates needs 20."""
-
 REPLICATED_JOBS = 128
 """The most replicatedJobs of an owner, and of a runtime that mark_runtime labels. A Workload has at most 8
 templates in a list, so more only share groups; the shipped runtimes have up to three."""

@@ -9,19 +9,51 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import PydanticCustomError
 
 from muster.objects.faults import fault
+from muster.objects.scheduling import MOST_MEMBERS
 from muster.policy.limits import POLICY_BYTES, STORED_POLICY_BYTES
 from muster.policy.sources import policy_text
-from muster.policy.sources.field_types import Count, DnsLabel, LabelKey, LabelValue, Subdomain
 
 _NAME_LENGTH = 63
 """The most characters of a tenant's key in a path; those of the schema have up to 25."""
+
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
+_QUALIFIED = "[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_SUBDOMAIN_LENGTH = 253
+
+
+def _with_short_prefix(key: str) -> str:
+    prefix = key.rpartition("/")[0]
+    if len(prefix) > _SUBDOMAIN_LENGTH:
+        raise ValueError(f"the part before / must have at most {_SUBDOMAIN_LENGTH} characters")
+    return key
+
+
+DnsLabel = Annotated[str, StringConstraints(pattern=f"^{_LABEL}$", max_length=63)]
+Subdomain = Annotated[str, StringConstraints(pattern=f"^{_SUBDOMAIN}$", max_length=_SUBDOMAIN_LENGTH)]
+LabelKey = Annotated[
+    str,
+    StringConstraints(pattern=f"^({_SUBDOMAIN}/)?{_QUALIFIED}$", max_length=317),
+    AfterValidator(_with_short_prefix),
+]
+LabelValue = Annotated[str, StringConstraints(pattern=f"^{_QUALIFIED}$")]
+Count = Annotated[int, Field(ge=1, le=MOST_MEMBERS, strict=True)]
 
 
 class InvalidPolicyError(Exception):
@@ -40,6 +72,18 @@ class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
 
 
+class _OneOf(_Strict):
+    choices: ClassVar[tuple[str, ...]]
+
+    @model_validator(mode="after")
+    def _exactly_one_is_set(self) -> Self:
+        given = [name for name in self.choices if getattr(self, to_snake(name)) is not None]
+        if len(given) != 1:
+            also = f"; given: {', '.join(given)}" if given else ""
+            raise ValueError(f"set exactly one of {', '.join(self.choices)}{also}")
+        return self
+
+
 _Model = TypeVar("_Model", bound=_Strict)
 _ONE_FIELD = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
@@ -55,18 +99,14 @@ class GangPolicy(_Strict):
     min_group_count: Count | None = None
 
 
-class SchedulingPolicyChoice(_Strict):
+class SchedulingPolicyChoice(_OneOf):
     """Exactly one of `gang` and `basic`."""
 
     model_config = _ONE_FIELD
+    choices = ("gang", "basic")
 
     gang: GangPolicy | None = None
     basic: Empty | None = None
-
-    @model_validator(mode="after")
-    def _exactly_one_is_set(self) -> SchedulingPolicyChoice:
-        _exactly_one(self, "gang", "basic")
-        return self
 
 
 class TopologyConstraint(_Strict):
@@ -81,33 +121,25 @@ class SchedulingConstraints(_Strict):
     topology: list[TopologyConstraint] = Field(max_length=1)
 
 
-class DisruptionMode(_Strict):
+class DisruptionMode(_OneOf):
     """Exactly one of `all` and `single`."""
 
     model_config = _ONE_FIELD
+    choices = ("all", "single")
 
     all: Empty | None = None
     single: Empty | None = None
 
-    @model_validator(mode="after")
-    def _exactly_one_is_set(self) -> DisruptionMode:
-        _exactly_one(self, "all", "single")
-        return self
 
-
-class ResourceClaim(_Strict):
+class ResourceClaim(_OneOf):
     """A claim that the pods of a group share; exactly one of the two sources."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 2, "maxProperties": 2})
+    choices = ("resourceClaimName", "resourceClaimTemplateName")
 
     name: DnsLabel
     resource_claim_name: Subdomain | None = None
     resource_claim_template_name: Subdomain | None = None
-
-    @model_validator(mode="after")
-    def _exactly_one_is_set(self) -> ResourceClaim:
-        _exactly_one(self, "resourceClaimName", "resourceClaimTemplateName")
-        return self
 
 
 class GroupPolicy(_Strict):
@@ -140,7 +172,7 @@ class GroupPolicy(_Strict):
             raise _at("name", "none is reserved for pods in no group")
         if self.groups:
             leaf_only = ("replicatedJobs", "leader", "resourceClaims")
-            for name in filter(lambda name: getattr(self, _snake(name)), leaf_only):
+            for name in filter(lambda name: getattr(self, to_snake(name)), leaf_only):
                 raise _at(name, "is only for groups of pods")
             if gang and gang.min_count:
                 raise _at("schedulingPolicy.gang.minCount", "a group of groups takes minGroupCount")
@@ -221,7 +253,7 @@ class PodGroupPolicy(_Strict):
     @model_validator(mode="after")
     def _exactly_one_is_set(self) -> PodGroupPolicy:
         names = ("workload", "kaiScheduler", "coscheduling", "volcano")
-        given = [name for name in names if getattr(self, _snake(name)) is not None]
+        given = [name for name in names if getattr(self, to_snake(name)) is not None]
         if len(given) != 1:
             raise _at(given[1] if given else "workload", f"set exactly one of {', '.join(names)}")
         return self
@@ -298,21 +330,9 @@ def _first(error: ValidationError) -> tuple[str, str]:
     return _path((*first["loc"], inner) if inner else first["loc"]), _message(first)
 
 
-def _exactly_one(model: BaseModel, *names: str) -> None:
-    given = [name for name in names if getattr(model, _snake(name)) is not None]
-    if len(given) != 1:
-        raise ValueError(
-            f"set exactly one of {', '.join(names)}" + (f"; given: {', '.join(given)}" if given else "")
-        )
-
-
 def _at(field: str, message: str) -> PydanticCustomError:
     """Return a validation error with the field of the model that it is about."""
     return PydanticCustomError("policy", "{message}", {"field": field, "message": message})
-
-
-def _snake(name: str) -> str:
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def _path(location: Sequence[str | int]) -> str:

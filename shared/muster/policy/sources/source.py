@@ -205,18 +205,18 @@ def resolve_policy(
         sources: those that exist, highest first.
         owner: the owner that the policy is for, for the command in a message.
     """
-    policies = [source for source in sources if source.kind != PolicySourceKind.LOCKED]
-    if policies and policies[0].kind == PolicySourceKind.UPSTREAM:
-        return EffectivePolicy(policies[0].where, None, "upstream")
-    locks: Locks | None = None
-    for source in sources:
-        if source.kind == PolicySourceKind.LOCKED:
-            try:
-                locks = Locks(source.where, schema.parse_locked(str(source.content)))
-            except InvalidPolicyError as error:
-                return invalid_policy(source.where, str(error), _HOLDING)
-    policy = _of_source(policies[0], owner) if policies else DEFAULT
-    return policy if locks is None else _under_locks(policy, locks)
+    first = next((source for source in sources if source.kind != PolicySourceKind.LOCKED), None)
+    if first is not None and first.kind == PolicySourceKind.UPSTREAM:
+        return EffectivePolicy(first.where, None, "upstream")
+    policy = DEFAULT if first is None else _of_source(first, owner)
+    locked = next((source for source in sources if source.kind == PolicySourceKind.LOCKED), None)
+    if locked is None:
+        return policy
+    try:
+        locks = Locks(locked.where, schema.parse_locked(str(locked.content)))
+    except InvalidPolicyError as error:
+        return invalid_policy(locked.where, str(error), _HOLDING)
+    return _under_locks(policy, locks)
 
 
 def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
@@ -242,12 +242,13 @@ def _invalid_under(invalid: InvalidPolicy, locks: Locks) -> InvalidPolicy:
 
 def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:
     """Return the policy of one source."""
+    content, stored = source.content, source.kind == PolicySourceKind.STORED
     try:
-        policy = _policy_in(source)
+        policy = schema.parse(content, stored=stored) if isinstance(content, str) else schema.check(content)
     except InvalidPolicyError as error:
         return _invalid(source, str(error))
     if policy.workload is not None:
-        return EffectivePolicy(source.where, policy.workload, kept=source.kind == PolicySourceKind.STORED)
+        return EffectivePolicy(source.where, policy.workload, kept=stored)
     if policy.kai_scheduler is not None:
         if source.kind in _RUNTIMES:
             return EffectivePolicy(source.where, None, "kaiScheduler", policy.kai_scheduler.queue or "")
@@ -256,19 +257,8 @@ def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePoli
     other = "volcano" if policy.coscheduling is None else "coscheduling"
     if source.kind == PolicySourceKind.RUNTIME_SPEC:
         return EffectivePolicy(source.where, None, other)
-    content = policy.model_dump(by_alias=True, exclude_none=True)
-    return _invalid(source, f"{other}: {way_to_trainer(content, owner)}")
-
-
-def _policy_in(source: PolicySource) -> schema.PodGroupPolicy:
-    """Return the policy of a source.
-
-    Raises:
-        InvalidPolicyError: it has no valid policy.
-    """
-    if isinstance(source.content, str):
-        return schema.parse(source.content, stored=source.kind == PolicySourceKind.STORED)
-    return schema.check(source.content)
+    fields = policy.model_dump(by_alias=True, exclude_none=True)
+    return _invalid(source, f"{other}: {way_to_trainer(fields, owner)}")
 
 
 def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:
