@@ -31,8 +31,6 @@ from tests.support.planning import Observed, plan_pod_groups, plan_workload, pod
 PER_JOB = {group_labels.GROUP_PER: "job"}
 LED = {group_labels.LEADER_GROUP: "leader", group_labels.LEADER_GROUP_PER: "job"}
 
-JOB_BLOCK = {group_labels.GROUP_PER: "job-block", group_labels.GROUP_SIZE: "2"}
-
 POLICY = """
 workload:
   groups:
@@ -46,17 +44,6 @@ workload:
       - name: leader
       - name: workers
         schedulingConstraints: {topology: [{key: host}]}
-"""
-
-BLOCKS = """
-workload:
-  groups:
-  - name: zone
-    groups:
-    - name: rack
-      size: 4
-      groups:
-      - {name: main, size: 2}
 """
 
 
