@@ -80,7 +80,7 @@ def test_the_laws_hold_of_worlds_of_every_kind() -> None:
     """Each world, the dear part of it, is drawn once for all laws; and they are not all of one kind."""
     seen: set[str] = set()
 
-    @settings(NOT_SLOW, max_examples=230)
+    @settings(NOT_SLOW, max_examples=100)
     @given(world=observations())
     def draw(world: Observed) -> None:
         for law in LAWS:
