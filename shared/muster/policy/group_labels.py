@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-from muster.objects.meta import ObjectRef
+from typing import NamedTuple
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MUSTER = "muster"
@@ -254,26 +252,6 @@ def is_musters(labels: Mapping[str, str]) -> bool:
 def belongs_to(labels: Mapping[str, str], owner_uid: str) -> bool:
     """Whether Muster made an object with these labels for the owner of that UID."""
     return is_musters(labels) and labels.get(OWNER_UID) == owner_uid
-
-
-def owner_labels(root: ObjectRef) -> dict[str, str]:
-    """Return the labels of everything that Muster creates for an owner."""
-    return {MANAGED_BY: MUSTER, OWNER_UID: root.uid}
-
-
-def controller_reference(root: ObjectRef) -> dict[str, Any]:
-    """Return the ownerReference to the root owner as controller.
-
-    It does not block the owner's deletion: the account policies refuse `blockOwnerDeletion`, by which a
-    stolen token could hold up the deletion of any object.
-    """
-    return {
-        "apiVersion": root.api_version,
-        "kind": root.kind,
-        "name": root.name,
-        "uid": root.uid,
-        "controller": True,
-    }
 
 
 def _shape(labels: Mapping[str, str]) -> Shape:

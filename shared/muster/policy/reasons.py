@@ -57,8 +57,6 @@ class Reason(StrEnum):
     """The pods have a nodeName: no scheduler sees them, and the API refuses a scheduling gate beside it."""
     NAME_TOO_LONG = "NameTooLong"
     """The name has more than 63 characters: no pod can have it as a label, by which pods are stamped."""
-    POD_TOO_LARGE = "PodTooLarge"
-    """All gated pods have over 16 scheduling gates, 500 tolerations or 500 labels (plans/gate_release.py)."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
     """`managedBy` names another controller, such as MultiKueue's."""
     OWNED_BY_ANOTHER = "OwnedByAnother"

@@ -12,7 +12,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import GATE, is_musters
 from muster.policy.groups.min_counts import (
@@ -28,13 +27,6 @@ from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import LEVELS
 
 AnyGroup = PodGroup | CompositePodGroup
-
-MOST_GATES, MOST_TOLERATIONS, MOST_LABELS = 16, 500, 500
-"""Pods with more keep their gate. The time that kube-apiserver 1.37.1 takes to change a pod grows with the
-square of their number: 5 s for 10,000 gates, 7 s for 10,000 tolerations, 2 s for 20,000 labels, which the
-admission policy of patch-pods goes through."""
-
-COSTLY = "has too many gates, tolerations or labels"
 
 
 @dataclass(frozen=True)
@@ -77,18 +69,7 @@ def reasons_to_hold(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, 
         by_root[_root_of(composites, group).metadata.name].append(group)
     placed = [group for groups in by_root.values() if any(map(was_placed, groups)) for group in groups]
     held = held_groups(placed, OwnerGroups(resolved, members))
-    costly = {pod.pod_group_name: f"{pod.ref} {COSTLY}" for pod in members.pods if is_costly(pod)}
-    return costly | {name: reason.message for name, reason in held.items()}
-
-
-def is_costly(pod: Pod) -> bool:
-    """Whether patch_pods leaves a pod alone, since each change of it keeps the API server busy for long."""
-    spec, labels = pod.spec, pod.metadata.labels
-    return (
-        len(spec.scheduling_gates) > MOST_GATES
-        or len(spec.tolerations) > MOST_TOLERATIONS
-        or len(labels) > MOST_LABELS
-    )
+    return {name: reason.message for name, reason in held.items()}
 
 
 def was_placed(group: PodGroup) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
-from muster.policy.group_labels import controller_reference, owner_labels
+from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.model import Action, GroupingFailure, Verb
 from muster.policy.owners.kind import NEVER, OwnerPodSets
 from muster.policy.reasons import Reason
@@ -40,7 +40,7 @@ def create_workload(resolved: ResolvedOwner) -> Action:
     templates differ (pkg/apis/scheduling/validation, Kubernetes v1.37.1).
     """
     root = resolved.root
-    classes = {pod_set.priority.name for leaf in resolved.leaves() for pod_set in leaf.pod_sets}
+    classes = {pod_set.priority.name for pod_set in resolved.pod_sets.pod_sets if pod_set.labels}
     spec = {
         "controllerRef": {
             "apiGroup": root.api_version.rpartition("/")[0],
@@ -98,10 +98,15 @@ def create_group(
     return _create(body)
 
 
-def fallback_for_pod(root: ObjectRef, pod: Pod, failure: GroupingFailure) -> Action:
-    """Create the fallback PodGroup that a stamped pod names."""
-    never = pod.spec.preemption_policy == NEVER
-    return _create_fallback(root, pod.pod_group_name, pod.spec.priority_class_name, failure, never=never)
+def fallback_for_pods(
+    root: ObjectRef, pods: Iterable[tuple[Pod, GroupingFailure]], event: Action
+) -> Iterator[Action]:
+    """Create the fallback PodGroups that stamped pods name; the Event for each that is refused."""
+    for pod, failure in pods:
+        never = pod.spec.preemption_policy == NEVER
+        name, priority_class = pod.pod_group_name, pod.spec.priority_class_name
+        group = _create_fallback(root, name, priority_class, failure, never=never)
+        yield replace(group, if_refused=(event,))
 
 
 def fallback_for_group(
@@ -280,15 +285,26 @@ def _policy_body(policy: SchedulingPolicy) -> dict[str, Any]:
 
 
 def _owned(root: ObjectRef, name: str, spec: dict[str, Any], resource: Resource) -> dict[str, Any]:
-    """Return an object of Muster that an owner owns."""
+    """Return an object of Muster, with the ownerReference to the owner as controller.
+
+    It does not block the owner's deletion: the account policies refuse `blockOwnerDeletion`, by which a
+    stolen token could hold up the deletion of any object.
+    """
+    controller = {
+        "apiVersion": root.api_version,
+        "kind": root.kind,
+        "name": root.name,
+        "uid": root.uid,
+        "controller": True,
+    }
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {
             "name": name,
             "namespace": root.namespace,
-            "labels": owner_labels(root),
-            "ownerReferences": [controller_reference(root)],
+            "labels": {MANAGED_BY: MUSTER, OWNER_UID: root.uid},
+            "ownerReferences": [controller],
         },
         "spec": spec,
     }

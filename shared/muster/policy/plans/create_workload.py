@@ -20,7 +20,7 @@ from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
-from muster.policy.status.conditions import READY, Condition, condition_type, conditions_patch
+from muster.policy.status.conditions import READY, condition_type, report_failure
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-workload"
@@ -122,7 +122,15 @@ def _workload(
     instead = partial(_instead_of_refused_workload, resolved, members or LiveMembers(), now)
     # A group that holds its nodes while another one waits for it is worth a warning.
     warnings = (
-        _event(resolved.owner, Reason.HOLDS_WHILE_WAITING, str(stage), now) for stage in resolved.stages[:1]
+        manifests.create_event(
+            resolved.root,
+            component=COMPONENT,
+            warning=True,
+            reason=Reason.HOLDS_WHILE_WAITING,
+            message=str(stage),
+            now=now,
+        )
+        for stage in resolved.stages[:1]
     )
     return Plan(
         Reason.WORKLOAD_CREATED,
@@ -195,7 +203,7 @@ def _fallback_of_failed(
     if resolved.api.served and not resolved.policy.holds:
         event = manifests.event_of_refusal(resolved.root, COMPONENT, now)
         created = tuple(_in_place_of_groups(resolved, members, failure, event))
-    reported = tuple(_report(resolved.owner, failure.reason, failure.message, now))
+    reported = report_failure(resolved.owner, failure.reason, failure.message, COMPONENT, now)
     if not (created or reported):
         return NoOp(failure.reason, failure.message)
     reply = Reply("gave-up", resolved.root, {"reason": failure.reason, "message": failure.message})
@@ -207,8 +215,8 @@ def _in_place_of_groups(
 ) -> Iterator[Action]:
     """Yield the creation of each missing group as a fallback PodGroup; if it is refused, of the Event."""
     if not resolved.tree:
-        for pod in _first_pod_of_each_missing_group(members):
-            yield replace(manifests.fallback_for_pod(resolved.root, pod, failure), if_refused=(event,))
+        pods = ((pod, failure) for pod in _first_pod_of_each_missing_group(members))
+        yield from manifests.fallback_for_pods(resolved.root, pods, event)
     existing = {group.metadata.name for group in members.groups}
     for instance, name in resolved.pod_groups():
         if name not in existing:
@@ -227,15 +235,14 @@ def _fallback_of_skipped(
     if owner is None or skipped.reason in _NOTHING_RUNS:
         return skipped
     failure = GroupingFailure(skipped.reason, skipped.message)
+    pods = [(pod, failure) for pod in _first_pod_of_each_missing_group(members)]
     event = manifests.event_of_refusal(owner.ref, COMPONENT, now)
-    created = tuple(
-        replace(manifests.fallback_for_pod(owner.ref, pod, failure), if_refused=(event,))
-        for pod in _first_pod_of_each_missing_group(members)
-    )
+    created = tuple(manifests.fallback_for_pods(owner.ref, pods, event))
     if not created:
         return skipped
     names = ", ".join(action.target.name for action in created)
-    reported = _report(owner, skipped.reason, f"fallback PodGroups {names}: {skipped.message}", now)
+    message = f"fallback PodGroups {names}: {skipped.message}"
+    reported = report_failure(owner, skipped.reason, message, COMPONENT, now)
     message = f"{len(created)} fallback PodGroups: {skipped.message}"
     return Plan(Reason.FALLBACK_CREATED, message, (*created, *reported))
 
@@ -248,15 +255,12 @@ def _with_fallback_of_strays(
     if not strays or decision.requeue:
         return decision
     event = manifests.event_of_refusal(resolved.root, COMPONENT, now)
-    created = [
-        replace(manifests.fallback_for_pod(resolved.root, pod, failure), if_refused=(event,))
-        for pod, failure in strays
-    ]
+    created = tuple(manifests.fallback_for_pods(resolved.root, strays, event))
     if isinstance(decision, Plan) and any(action.subresource == "status" for action in decision.actions):
         return replace(decision, actions=(*decision.actions, *created))  # its condition is more serious
     names, (_, first) = ", ".join(action.target.name for action in created), strays[0]
     message = f"fallback PodGroups {names}: {first.message}"
-    actions = (*created, *_report(resolved.owner, first.reason, message, now))
+    actions = (*created, *report_failure(resolved.owner, first.reason, message, COMPONENT, now))
     if isinstance(decision, Plan):
         return replace(decision, actions=(*decision.actions, *actions))
     return Plan(Reason.FALLBACK_CREATED, message, actions)
@@ -288,17 +292,3 @@ def _first_pod_of_each_missing_group(members: LiveMembers) -> Iterator[Pod]:
         if stamped and name not in existing and not (pod.finished or pod.being_deleted):
             existing.add(name)
             yield pod
-
-
-def _report(owner: OwnerObject, reason: str, message: str, now: datetime) -> Iterator[Action]:
-    """Yield a false PodGroupsReady and an Event of the same text, unless the owner has the condition."""
-    patch = conditions_patch(owner, (Condition(READY, true=False, reason=reason, message=message),), now)
-    if patch is not None:
-        yield patch
-        yield _event(owner, reason, message, now)
-
-
-def _event(owner: OwnerObject, reason: str, message: str, now: datetime) -> Action:
-    return manifests.create_event(
-        owner.ref, component=COMPONENT, warning=True, reason=reason, message=message, now=now
-    )

@@ -12,11 +12,9 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GATED
 from muster.policy.groups.gate_release import (
-    COSTLY,
     OwnerGroups,
     held_groups,
     in_tree,
-    is_costly,
     root_of,
     was_placed,
 )
@@ -49,10 +47,7 @@ def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - e
     """Remove the gates of all free pods at once, since one gated pod holds back its whole group or tree."""
     if inputs.awaited:
         return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {inputs.awaited} does not exist yet")
-    all_gated, served = gated_pods(inputs.pods), inputs.api.served
-    gated = [pod for pod in all_gated if not is_costly(pod)]
-    if all_gated and not gated:
-        return NoOp(Reason.POD_TOO_LARGE, f"{all_gated[0].ref} {COSTLY}")
+    gated, served = gated_pods(inputs.pods), inputs.api.served
     without_group = [pod for pod in gated if not (pod.pod_group_name and served)]
     grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
     if not without_group:

@@ -9,6 +9,7 @@ from typing import Any
 
 from muster.objects.meta import find_condition
 from muster.objects.patches import PatchType
+from muster.policy.groups.manifests import create_event
 from muster.policy.model import Action, GangGivenUp, Verb
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject
@@ -90,6 +91,19 @@ def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now:
     return Action(
         Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, subresource="status", milestones=given_up
     )
+
+
+def report_failure(
+    owner: OwnerObject, reason: str, message: str, component: str, now: datetime
+) -> tuple[Action, ...]:
+    """Return a false PodGroupsReady and an Event of the same text; nothing if the owner has the condition."""
+    patch = conditions_patch(owner, (Condition(READY, true=False, reason=reason, message=message),), now)
+    if patch is None:
+        return ()
+    event = create_event(
+        owner.ref, component=component, warning=True, reason=reason, message=message, now=now
+    )
+    return patch, event
 
 
 def _is_news(condition: Condition, owner: OwnerObject) -> bool:

@@ -106,7 +106,13 @@ def test_the_workload_of_the_job_controller_is_left_alone(others: list[Object]) 
 def of_musters_label(label: str) -> Object:
     """A Workload with one of the two labels of Muster's."""
     own = a_users_workload()
-    labelled({label: group_labels.owner_labels(ref(a_job()))[label]})(own)
+    labelled(
+        {
+            label: {group_labels.MANAGED_BY: group_labels.MUSTER, group_labels.OWNER_UID: ref(a_job()).uid}[
+                label
+            ]
+        }
+    )(own)
     return own
 
 
