@@ -17,8 +17,8 @@ from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import Resource
 from muster.operator.explain import Explanation, Facts, as_data, as_text
+from muster.operator.explain.facts import EXPLAINED, explain_live, explain_owners, facts_of_files
 from muster.operator.explain.files import DEFAULT_NAMESPACE, assume_cluster
-from muster.operator.explain.subjects import EXPLAINED, explain_live, explain_owners, facts_of_files
 from muster.replay.snapshots import first, read_snapshots
 
 

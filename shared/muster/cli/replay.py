@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -42,21 +41,6 @@ from muster.replay.summary import Summary, as_lines, summarize
 from muster.simulator.broker import CloudEvent, HttpTarget
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-
-
-class _Speed(click.ParamType[float]):
-    """A number from 0, or `max`, which is 0."""
-
-    name = "speed"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            speed = 0.0 if value == "max" else float(value)
-        except ValueError:
-            speed = -1.0
-        if not 0 <= speed < float("inf"):
-            self.fail(f"{value!r} is neither a number from 0 nor max", param, ctx)
-        return speed
 
 
 @click.command("replay")
@@ -97,9 +81,9 @@ class _Speed(click.ParamType[float]):
 )
 @click.option(
     "--speed",
-    type=_Speed(),
+    type=click.FloatRange(min=0),
     metavar="N",
-    help="With --to: 1 keeps the recorded times, 2 is twice as fast; default: max, without waiting.",
+    help="With --to: 1 keeps the recorded times, 2 is twice as fast; default: 0, without waiting.",
 )
 @click.option(
     "--mode",

@@ -37,11 +37,11 @@ from muster.policy.sources.source import (
 )
 
 _KNATIVE = (
-    ("eventing.knative.dev", "v1/triggers", "Knative Eventing"),
-    ("sources.knative.dev", "v1/apiserversources", "Knative Eventing"),
-    ("serving.knative.dev", "v1/services", "Knative Serving"),
+    (Resource("eventing.knative.dev", "v1", "triggers", "Trigger"), "Knative Eventing"),
+    (Resource("sources.knative.dev", "v1", "apiserversources", "ApiServerSource"), "Knative Eventing"),
+    (Resource("serving.knative.dev", "v1", "services", "Service"), "Knative Serving"),
 )
-_JOB_KINDS = ((JOBSETS, "JobSet", "jobsets"), (TRAINJOBS, "the Trainer", "trainjobs"))
+_JOB_KINDS = ((JOBSETS, "JobSet"), (TRAINJOBS, "the Trainer"))
 _POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
 _OK, _CREATED = 200, 201
 
@@ -115,27 +115,25 @@ def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
         ClusterError: the API server does not answer, or refuses discovery.
     """
     yield from _scheduling_api(client, namespace)
-    if _serves(client, MUTATING_ADMISSION_POLICIES):
-        yield Finding(Level.OK, "admission policies", "MutatingAdmissionPolicy is served")
-    else:
-        message = "MutatingAdmissionPolicy is not served: Kubernetes 1.36 or later is needed"
-        yield Finding(Level.FAIL, "admission policies", message)
+    policies = MUTATING_ADMISSION_POLICIES
+    yield _served(client, policies, "admission policies", Level.FAIL, "Kubernetes 1.36 or later is needed")
     if choose(client.served_versions(GROUP)).groups_plain_jobs:
         yield _workload_with_job_1_36(client)
     else:
         yield _workload_with_job(client, namespace)
-    for resource, name, source in _JOB_KINDS:
-        if _serves(client, resource):
-            yield Finding(Level.OK, name, f"{resource.api_version} {resource.kind} is served")
-        else:
-            message = f"leave eventing/base/sources/{source}.yaml out, or its adapter restarts for ever"
-            yield Finding(Level.WARN, name, f"{resource.api_version} is not served: {message}")
-    for group, kind, name in _KNATIVE:
-        if kind in client.served_versions(group):
-            yield Finding(Level.OK, name, f"{group}/{kind} is served")
-        else:
-            message = f"is not served: install {name}; to try without it: muster run --kubeconfig"
-            yield Finding(Level.FAIL, name, f"{group}/{kind} {message}")
+    for resource, name in _JOB_KINDS:
+        advice = f"leave eventing/base/sources/{resource.plural}.yaml out, or its adapter restarts for ever"
+        yield _served(client, resource, name, Level.WARN, advice)
+    for resource, name in _KNATIVE:
+        advice = f"install {name}; to try without it: muster run --kubeconfig"
+        yield _served(client, resource, name, Level.FAIL, advice)
+
+
+def _served(client: Client, resource: Resource, about: str, level: Level, advice: str) -> Finding:
+    """Return a finding whether a kind is served; if not, one of this level with advice."""
+    if f"{resource.version}/{resource.plural}" in client.served_versions(resource.group):
+        return Finding(Level.OK, about, f"{resource.api_version} {resource.kind} is served")
+    return Finding(level, about, f"{resource.api_version} {resource.kind} is not served: {advice}")
 
 
 def check_installation(client: Client) -> Iterator[Finding]:
@@ -180,10 +178,6 @@ def _administrators_policy(client: Client) -> Iterator[Finding]:
             yield Finding(Level.FAIL, source.where, f"{policy.failure.reason}: {message}")
         else:
             yield Finding(Level.OK, source.where, "is valid")
-
-
-def _serves(client: Client, resource: Resource) -> bool:
-    return f"{resource.version}/{resource.plural}" in client.served_versions(resource.group)
 
 
 def _exists(client: Client, resource: Resource, name: str) -> bool:

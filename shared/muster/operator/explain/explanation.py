@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import policy_sources as sources
-from muster.cluster.observe.members import read_members
+from muster.cluster.observe.members import failed_create, pods_of, read_members
 from muster.cluster.observe.owner import read_owner
-from muster.objects.meta import ObjectRef
+from muster.objects.meta import ObjectRef, find_condition
+from muster.objects.pods import Pod
 from muster.objects.resources import NAMESPACES
 from muster.operator.explain.files import DryRunCluster
-from muster.operator.explain.notes import notes_on_groups, notes_on_skipped
-from muster.operator.explain.present import Now, groups_now, pods_now
 from muster.operator.explain.quota import quota_warnings
+from muster.policy.group_labels import GATE, GROUP, NAMESPACE_SWITCH
 from muster.policy.model import Decision, GroupingFailure, NoOp, Plan
 from muster.policy.owners import kind_of
+from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
-from muster.policy.sources.schema import GroupPolicy
+from muster.policy.sources.schema import GroupPolicy, WorkloadPolicy
 from muster.policy.sources.source import (
     DEFAULT,
     EffectivePolicy,
@@ -29,6 +31,8 @@ from muster.policy.sources.source import (
     PolicySourceKind,
     resolve_policy,
 )
+from muster.policy.status.conditions import Condition, condition_type
+from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.groups import Group
 from muster.runtime import steps
 
@@ -44,6 +48,25 @@ class StepPreview:
     reason: str
     message: str
     writes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Now:
+    """One fact about the present.
+
+    Attributes:
+        about: the condition `PodGroupsReady` or `PodGroupsScheduled`, or `pods`.
+        true: whether it is as wanted.
+        reason: of the condition, or of the scheduler's answer about a pod; "" if there is none.
+        since: when the condition got this reason, RFC 3339; "" if unknown.
+        message: with names and numbers.
+    """
+
+    about: str
+    true: bool
+    reason: str
+    since: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -200,3 +223,112 @@ def _preview(name: str, decision: Decision) -> StepPreview:
     actions = decision.actions if isinstance(decision, Plan) else ()
     writes = tuple(f"{action.verb} {action.target}" for action in actions)
     return StepPreview(name, str(decision.reason), decision.message, writes)
+
+
+def groups_now(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner, now: datetime) -> Iterator[Now]:
+    """Yield the conditions of an owner as emit_conditions would write them, if it has pods or groups.
+
+    They are computed from its groups and pods, so they are right also where that function does not run.
+    """
+    members = read_members(cluster, live, resolved)
+    if not (members.pods or members.groups):
+        return
+    missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
+    events = failed_create(cluster, members.jobs) if missing else ""
+    for condition in owner_status(resolved, members, events, now).conditions:
+        since = _since(live, condition)
+        yield Now(condition.type, condition.true, str(condition.reason), since, condition.message)
+
+
+def pods_now(cluster: Cluster, live: LiveOwner) -> Iterator[Now]:
+    """Yield how many pods of an owner that is not grouped have a node, and why the others have none."""
+    pods = [pod for pod in pods_of(cluster, live) if not (pod.finished or pod.being_deleted)]
+    if pods:
+        yield Now("pods", all(pod.bound for pod in pods), *_why_unbound(pods))
+
+
+def _since(live: LiveOwner, condition: Condition) -> str:
+    """Return when the owner's condition got its present reason, if it was written."""
+    if live.owner is None:
+        return ""
+    stored = find_condition(live.owner.status.conditions, condition_type(live.owner, condition.type)) or {}
+    return str(stored.get("lastTransitionTime") or "") if stored.get("reason") == condition.reason else ""
+
+
+def _why_unbound(pods: Sequence[Pod]) -> tuple[str, str, str]:
+    """Return the reason, the time and the message of the first pod without a node."""
+    unbound = [pod for pod in pods if not pod.bound]
+    count = f"{len(pods) - len(unbound)} of {len(pods)} have a node"
+    for pod in unbound:
+        reason, since, message = pod_waits_for(pod)
+        if reason:
+            return reason, since, f"{count}; {pod.metadata.name}: {message}"
+    return "", "", count
+
+
+def pod_waits_for(pod: Pod) -> tuple[str, str, str]:
+    """Return reason, time and message of what a pod without a node waits for; empty texts if unknown."""
+    if pod.gates:
+        others = sorted(pod.gates - {GATE})
+        message = f"scheduling gates {', '.join(sorted(pod.gates))}"
+        if others:
+            message += f"; the controller of {others[0]} removes it"
+        return "SchedulingGated", pod.metadata.creation_timestamp, message
+    condition = find_condition(pod.status.conditions, "PodScheduled") or {}
+    if condition.get("status") != "False":
+        return "", "", ""
+    return (
+        str(condition.get("reason") or ""),
+        str(condition.get("lastTransitionTime") or ""),
+        " ".join(str(condition.get("message") or "").split()),
+    )
+
+
+def notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
+    """Yield a line for each way in which the groups of an owner may be less than a user expects."""
+    if resolved.failure is not None:
+        if resolved.failure.reason == Reason.PRIORITIES_DIFFER:
+            yield "the scheduler places no pods of different priority in one group, not even one by one"
+        return
+    stages = [f"{Reason.HOLDS_WHILE_WAITING}: {stage}" for stage in resolved.stages]
+    gangs = [group.name for group in resolved.tree if group.gang]
+    by_default = resolved.own is None and not (resolved.policy.workload or WorkloadPolicy()).groups
+    yield from stages
+    if len(gangs) > 1 and by_default and not stages:
+        yield (
+            f"{' and '.join(gangs)} are {len(gangs)} separate gangs: one may run without the other; for a "
+            f"single gang give their pod templates the same label {GROUP}, or a policy with a group of groups"
+        )
+    policy = resolved.policy.workload
+    if policy is not None and policy.scheduling_timeout_seconds is not None:
+        then = {
+            "Report": "a condition says so",
+            "Basic": "its pods run one by one",
+            "Suspend": "it is suspended",
+        }
+        seconds = policy.scheduling_timeout_seconds
+        yield f"a gang may wait {seconds} s for room; then {then[policy.on_timeout]}"
+    grows = [group.name for group in resolved.tree if group.gang and group.template_min_count == 1]
+    if grows and isinstance(resolved.owner, Job):
+        yield f"{grows[0]} is a gang of 1: pods that are added later are scheduled as they come, not together"
+
+
+def notes_on_skipped(live: LiveOwner, skipped: NoOp, namespace_labels: Mapping[str, str]) -> Iterator[str]:
+    """Yield why mark-jobs leaves a plain Job without a group label (eventing/admission/mark-jobs.yaml)."""
+    job = live.owner
+    if skipped.reason != Reason.NOT_MARKED or not isinstance(job, Job):
+        return
+    if namespace_labels.get(NAMESPACE_SWITCH) != "enabled":
+        yield f"mark-jobs does not act in namespaces without the label {NAMESPACE_SWITCH}: enabled"
+        return
+    spec = job.spec
+    if not spec.indexed or spec.parallelism <= 1 or spec.completions != spec.parallelism:
+        yield (
+            "mark-jobs labels Indexed Jobs with parallelism above 1 and as many completions; this one has "
+            f"completionMode {spec.completion_mode}, parallelism {spec.parallelism}, completions "
+            f"{'unset' if spec.completions is None else spec.completions}"
+        )
+        yield (
+            "a Job gets its label when it is created: scaled up later, it still has no group; "
+            f"to get one, create it with the label {GROUP} in its pod template"
+        )

@@ -1,20 +1,36 @@
-"""Explanations of objects that are no owners: pods, groups, Workloads, policies and runtimes."""
+"""Explain an object of a cluster or of files: an owner, or facts about a pod, group, policy or runtime."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster, Object
 from muster.cluster.observe.members import pods_of_group
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.cluster.observe.owner import read_owner
+from muster.objects.meta import KubernetesObject, ObjectRef, ref_of
 from muster.objects.pods import Pod
-from muster.objects.resources import CONFIGMAPS, NAMESPACES, POD_GROUPS
+from muster.objects.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    CONFIGMAPS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    TRAINING_RUNTIMES,
+    WORKLOADS,
+    Resource,
+)
 from muster.objects.scheduling import PodGroup, Workload
-from muster.operator.explain.present import pod_waits_for
+from muster.operator.explain.explanation import Explanation, explain, pod_waits_for
+from muster.operator.explain.files import RUNTIMES, AssumedObjects, DryRunCluster, assume_cluster
 from muster.policy.group_labels import GATE, GROUP, OPTED_OUT
 from muster.policy.groups.manifests import FALLBACK
+from muster.policy.owners import KINDS
 from muster.policy.sources.source import (
     CONFIG_MAP,
     InvalidPolicy,
@@ -25,10 +41,10 @@ from muster.policy.sources.source import (
     source_of_config_map,
     sources_of_runtime,
 )
+from muster.replay.files import BadFileError
+from muster.runtime.http.responses import first_fault
 from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.status import ApiError
-
-_RUNTIMES = {"TrainingRuntime", "ClusterTrainingRuntime"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +75,7 @@ def facts_of(cluster: Cluster, body: Object, *, live: bool = False) -> Facts:
         lines = _of_group(cluster, PodGroup.read(body))
     elif ref.kind == CONFIGMAPS.kind:
         lines = _of_config_map(cluster, body)
-    elif ref.kind in _RUNTIMES:
+    elif ref.kind in RUNTIMES:
         lines = _of_runtime(cluster, body)
     else:
         lines = _of_workload(Workload.read(body))
@@ -188,3 +204,79 @@ def policy_text(source: PolicySource, locks: Sequence[PolicySource]) -> str:
 def _fault(result: InvalidPolicy, source: PolicySource) -> str:
     failure = result.failure
     return f"cannot be used: {failure.reason}: {failure.message.removeprefix(f'{source.where}: ')}"
+
+
+_SHORT = {"pods": "po", "podgroups": "pg", "configmaps": "cm"}
+_RESOURCES = (
+    *(kind.resource for kind in KINDS),
+    PODS,
+    POD_GROUPS,
+    WORKLOADS,
+    CONFIGMAPS,
+    TRAINING_RUNTIMES,
+    CLUSTER_TRAINING_RUNTIMES,
+)
+
+EXPLAINED: Mapping[str, Resource] = {
+    name: resource
+    for resource in _RESOURCES
+    for name in (resource.kind.lower(), resource.plural, _SHORT.get(resource.plural, resource.plural))
+}
+"""The kinds that can be explained by the names that a person may write, without their API group."""
+
+
+def explain_live(cluster: Cluster, body: Object, now: datetime) -> Iterator[Facts | Explanation]:
+    """Yield the explanation of an object of a cluster; of a pod or group also that of its owner."""
+    ref = KubernetesObject.read(body).ref
+    if ref.kind in RUNTIMES:
+        yield facts_of(cluster, body)
+        assumed = assume_cluster([body], cluster)
+        yield from explain_owners(assumed, cluster, now)
+        return
+    if ref.kind in {kind.resource.kind for kind in KINDS}:
+        yield explain(cluster, ref, now)
+        return
+    yield facts_of(cluster, body, live=True)
+    if ref.kind != CONFIGMAPS.kind:
+        live, _ = read_owner(cluster, ref)
+        if live.owner is not None:
+            yield explain(cluster, live.owner.ref, now)
+
+
+def explain_owners(assumed: AssumedObjects, below: Cluster | None, now: datetime) -> Iterator[Explanation]:
+    """Yield the explanation of each owner in files.
+
+    Args:
+        assumed: the objects of the files.
+        below: the cluster to which they would be applied; None for none.
+        now: the time in conditions and Events.
+
+    Raises:
+        BadFileError: a field of an object has the wrong type.
+    """
+    cluster = DryRunCluster(assumed.objects, below)
+    for owner in assumed.owners:
+        with _bad_fields(str(ref_of(owner))):
+            yield explain(cluster, KubernetesObject.read(owner).ref, now)
+
+
+def facts_of_files(assumed: AssumedObjects, below: Cluster | None) -> Iterator[Facts]:
+    """Yield the facts of the objects in files that are explained by themselves.
+
+    Raises:
+        BadFileError: a field of an object has the wrong type.
+    """
+    cluster = DryRunCluster(assumed.objects, below)
+    for body in assumed.others:
+        with _bad_fields(f"{body['kind']} {body['metadata']['name']}"):
+            yield facts_of(cluster, body)
+
+
+@contextmanager
+def _bad_fields(named: str) -> Iterator[None]:
+    """Turn a field of the wrong type into BadFileError."""
+    try:
+        yield
+    except ValidationError as error:
+        path, message = first_fault(error)
+        raise BadFileError(f"{named}: {path}", message) from None

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from muster.operator.explain.explanation import Explanation, StepPreview
+from muster.operator.explain.explanation import Explanation, Now, StepPreview
 from muster.operator.explain.facts import Facts
-from muster.operator.explain.present import Now
 from muster.policy.group_labels import SINGLE
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.tree.groups import Group
