@@ -23,25 +23,25 @@ from muster.policy.tree.groups import Group
 def quota_warnings(cluster: Cluster, owner: ResolvedOwner) -> Iterator[str]:
     """Yield a line per gang and resource of which minCount pods request more than a quota allows."""
     quotas = list_if_served(cluster, RESOURCE_QUOTAS, owner.pod_sets.named_by.namespace)
-    limits = [
-        (resource, milli(str(limit)), quota["metadata"]["name"], limit)
-        for quota in quotas
-        for resource, limit in ((quota.get("spec") or {}).get("hard") or {}).items()
-    ]
-    smallest = {resource: rest for resource, *rest in sorted(limits, reverse=True)}
+    smallest: dict[str, tuple[int, str, Any]] = {}
+    for quota in quotas:
+        for resource, limit in ((quota.get("spec") or {}).get("hard") or {}).items():
+            allowed = milli(str(limit))
+            if resource not in smallest or allowed < smallest[resource][0]:
+                smallest[resource] = allowed, quota["metadata"]["name"], limit
     if not smallest:
         return
     pod_specs = _pod_specs(cluster, owner.pod_sets)
     for leaf in (leaf for root in owner.tree for leaf in root.leaves() if leaf.gang):
         requests = _gang_requests(leaf, pod_specs)
-        for resource, (allowed, quota, limit) in sorted(smallest.items()):
+        for resource, (allowed, name, limit) in sorted(smallest.items()):
             # In a quota, `cpu` means the same as `requests.cpu`.
             requested = requests[resource.removeprefix("requests.")]
             if requested > allowed:
                 amount = f"{requested}m" if requested % 1000 else requested // 1000
                 yield (
                     f"group {leaf.name}: {leaf.template_min_count} pods need {resource} {amount}, "
-                    f"ResourceQuota {quota} allows {limit}: they can never all exist"
+                    f"ResourceQuota {name} allows {limit}: they can never all exist"
                 )
 
 
