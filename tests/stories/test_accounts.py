@@ -12,7 +12,7 @@ from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import core, job, jobs
 
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/"
-PATCH_PODS = f"{ADMISSION}validatingadmissionpolicies/muster-patch-pods"
+PATCH_PODS = f"{ADMISSION}validatingadmissionpolicies/muster-pods-and-owners"
 NAMESPACE = "team-a"
 
 

@@ -40,6 +40,8 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, overlay: P
     """Return the path, if it can be run here: every trigger leads to a step."""
     try:
         objects = load_beside_muster(overlay)
+        if wrong := first_type_fault(objects):
+            raise BadInput(f"--overlay {overlay}: {': '.join(wrong)}")
         wiring, own = Wiring.from_manifests(objects), step_files(overlay)
         for source in of_kind(objects, "ApiServerSource"):
             SourceSpec.from_manifest(source)
@@ -47,8 +49,6 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, overlay: P
         raise BadInput(f"--overlay: {error.filename}: {error.strerror}") from None
     except UnsupportedManifestError as error:
         raise BadInput(f"--overlay: {error}") from None
-    if wrong := first_type_fault(objects):
-        raise BadInput(f"--overlay {overlay}: {': '.join(wrong)}")
     with errors_as_bad_input():
         for service, path in own.items():
             name = steps.load_step(path).name
