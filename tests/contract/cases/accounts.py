@@ -62,10 +62,10 @@ def owners_get_the_conditions_of_muster_alone(api: Conversation, ns: str) -> Non
     """emit-conditions writes and takes away Muster's conditions of a Job, and changes nothing else."""
     api.must("POST", jobs(ns), job("owner"))
     path = f"{jobs(ns, 'owner')}/status"
-    theirs, ours = condition("example.com/Theirs"), condition("muster.dev/PodGroupsReady")
+    theirs, ours = _condition("example.com/Theirs"), _condition("muster.dev/PodGroupsReady")
     api.must("PATCH", path, {"status": {"conditions": [theirs]}}, MERGE_PATCH)
     function = account(api, "emit-conditions", path, {"status": {"active": 3}})
-    for conditions in ([], [{**theirs, "status": "False"}], [theirs, condition("example.com/Mine")]):
+    for conditions in ([], [{**theirs, "status": "False"}], [theirs, _condition("example.com/Mine")]):
         _refuses(function, path, {"status": {"conditions": conditions}})
     for conditions in ([theirs, ours], [theirs, {**ours, "status": "False"}], [theirs]):
         function.must("PATCH", path, {"status": {"conditions": conditions}}, MERGE_PATCH)
@@ -143,10 +143,14 @@ def owners_that_wait_are_suspended(api: Conversation, ns: str) -> None:
     suspended: Object = {"spec": {"suspend": True}}
     function = account(api, "resize-gang", path, {"spec": {"parallelism": 3}})
     _refuses(function, path, suspended)
-    waiting = [condition("muster.dev/PodGroupsScheduled", "False")]
+    waiting = [_condition("muster.dev/PodGroupsScheduled", "False")]
     api.must("PATCH", f"{path}/status", {"status": {"conditions": waiting}}, MERGE_PATCH)
     _refuses(function, path, {"spec": {"suspend": True, "parallelism": 3}}, {**suspended, **LABELS})
     function.must("PATCH", path, suspended, MERGE_PATCH)
+
+
+def _condition(kind: str, status: str = "True") -> Object:
+    return condition(kind, status, message="why")
 
 
 def _a_runtime() -> Object:
