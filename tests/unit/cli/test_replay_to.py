@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -35,11 +34,6 @@ class _RefusingFunction:
         reply = {"specversion": "1.0", "id": "r", "source": "/f", "type": "dev.muster.f.created"}
         start_response("200 OK", [(f"ce-{name}", value) for name, value in reply.items()])
         return []
-
-
-def without_duration(summary: str) -> str:
-    """Return a line of a summary without the seconds it took, which differ from run to run."""
-    return re.sub(r"\d+\.\d+ s\b", "SECONDS s", summary)
 
 
 @pytest.fixture
