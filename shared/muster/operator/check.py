@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from http import HTTPStatus
 from typing import Any
 
-from muster.cluster.errors import ApiGone, ClusterError
+from muster.cluster.errors import ClusterError
 from muster.cluster.http.client import Client
 from muster.cluster.interface import POLICY_NAMESPACE
+from muster.cluster.read import list_if_served
 from muster.cluster.versioned import Versioned
 from muster.objects.resources import (
     CONFIGMAPS,
@@ -43,7 +45,6 @@ _KNATIVE = (
 )
 _JOB_KINDS = ((JOBSETS, "JobSet"), (TRAINJOBS, "the Trainer"))
 _POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
-_OK, _CREATED = 200, 201
 
 # Passes the restricted Pod Security Standard and the admission of ResourceQuotas.
 _POD_SPEC: dict[str, Any] = {
@@ -129,13 +130,6 @@ def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
         yield _served(client, resource, name, Level.FAIL, advice)
 
 
-def _served(client: Client, resource: Resource, about: str, level: Level, advice: str) -> Finding:
-    """Return a finding whether a kind is served; if not, one of this level with advice."""
-    if f"{resource.version}/{resource.plural}" in client.served_versions(resource.group):
-        return Finding(Level.OK, about, f"{resource.api_version} {resource.kind} is served")
-    return Finding(level, about, f"{resource.api_version} {resource.kind} is not served: {advice}")
-
-
 def check_installation(client: Client) -> Iterator[Finding]:
     """Yield findings about admission policies, opted-in namespaces and the administrator's policy.
 
@@ -143,82 +137,63 @@ def check_installation(client: Client) -> Iterator[Finding]:
         ClusterError: the API server does not answer or refuses.
     """
     for resource in (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS):
-        missing = [name for name in _POLICIES if not _exists(client, resource, name)]
-        about = resource.kind
-        if missing:
-            message = f"{first_names(missing)} not installed: kubectl apply -k eventing/admission"
-            yield Finding(Level.FAIL, about, message)
-        else:
-            yield Finding(Level.OK, about, "those of Muster are installed")
-    enabled = opted_in(client)
-    about = f"label {NAMESPACE_SWITCH}"
-    if enabled:
-        yield Finding(Level.OK, about, f"is on {first_names(enabled)}")
-    else:
-        message = "is on no namespace: only Jobs whose pod template has a group label are gangs"
-        yield Finding(
-            Level.WARN, about, f"{message}; kubectl label namespace NAME {NAMESPACE_SWITCH}=enabled"
-        )
-    yield from _administrators_policy(client)
-
-
-def opted_in(client: Client) -> list[str]:
-    """Return the names of the namespaces in which Jobs get group labels."""
-    found = Versioned(client).list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
-    return sorted(body["metadata"]["name"] for body in found)
-
-
-def _administrators_policy(client: Client) -> Iterator[Finding]:
-    """Yield what is wrong with the policy and the locked fields for the whole cluster."""
+        found = {body["metadata"]["name"] for body in list_if_served(Versioned(client), resource)}
+        missing = first_names([name for name in _POLICIES if name not in found])
+        message = f"{missing} not installed: kubectl apply -k eventing/admission"
+        yield _finding(not missing, resource.kind, "those of Muster are installed", Level.FAIL, message)
+    labelled = Versioned(client).list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
+    names = first_names([body["metadata"]["name"] for body in labelled])
+    message = (
+        "is on no namespace: only Jobs whose pod template has a group label are gangs; "
+        f"kubectl label namespace NAME {NAMESPACE_SWITCH}=enabled"
+    )
+    yield _finding(bool(names), f"label {NAMESPACE_SWITCH}", f"is on {names}", Level.WARN, message)
     body = client.get(CONFIGMAPS, CONFIG_MAP, POLICY_NAMESPACE) or {}
     for source in (*source_of_config_map(body, PolicySourceKind.CLUSTER), *locked_fields(body)):
         policy = resolve_policy((source,))
-        if isinstance(policy, InvalidPolicy):
-            message = policy.failure.message.removeprefix(f"{source.where}: ")
-            yield Finding(Level.FAIL, source.where, f"{policy.failure.reason}: {message}")
-        else:
-            yield Finding(Level.OK, source.where, "is valid")
+        valid = not isinstance(policy, InvalidPolicy)
+        fault = (
+            f"{policy.failure.reason}: {policy.failure.message}" if isinstance(policy, InvalidPolicy) else ""
+        )
+        yield _finding(valid, source.where, "is valid", Level.FAIL, fault)
 
 
-def _exists(client: Client, resource: Resource, name: str) -> bool:
-    try:
-        return client.get(resource, name) is not None
-    except ApiGone:
-        return False
+def _finding(good: bool, about: str, state: str, level: Level, problem: str) -> Finding:
+    """Return the finding that something is well, or one of this level with the problem."""
+    return Finding(Level.OK, about, state) if good else Finding(level, about, problem)
+
+
+def _served(client: Client, resource: Resource, about: str, level: Level, advice: str) -> Finding:
+    """Return a finding whether a kind is served; if not, one of this level with advice."""
+    kind = f"{resource.api_version} {resource.kind}"
+    served = f"{resource.version}/{resource.plural}" in client.served_versions(resource.group)
+    return _finding(served, about, f"{kind} is served", level, f"{kind} is not served: {advice}")
 
 
 def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
     api = choose(client.served_versions(GROUP))
+    state = f"{GROUP}/{api.version} serves Workloads and PodGroups"
+    yield _finding(bool(api.served), "scheduling API", state, Level.FAIL, HOW_TO_SWITCH_ON)
     if not api.served:
-        yield Finding(Level.FAIL, "scheduling API", HOW_TO_SWITCH_ON)
         return
-    yield Finding(Level.OK, "scheduling API", f"{GROUP}/{api.version} serves Workloads and PodGroups")
     if not api.resizable:
-        yield Finding(
-            Level.WARN, "minCount", f"cannot change in {api.version}: a gang keeps its size (GangSizeFixed)"
-        )
-    if api.composites:
-        yield Finding(Level.OK, "CompositePodGroup", "is served: policies may nest groups")
-    else:
-        yield Finding(
-            Level.WARN,
-            "CompositePodGroup",
-            "is not served: a policy with nested groups is invalid here (gate CompositePodGroup, "
-            f"runtime-config {GROUP}/v1alpha3=true, Kubernetes 1.37)",
-        )
+        message = f"cannot change in {api.version}: a gang keeps its size (GangSizeFixed)"
+        yield Finding(Level.WARN, "minCount", message)
+    message = (
+        "is not served: a policy with nested groups is invalid here (gate CompositePodGroup, "
+        f"runtime-config {GROUP}/v1alpha3=true, Kubernetes 1.37)"
+    )
+    state = "is served: policies may nest groups"
+    yield _finding(api.composites, "CompositePodGroup", state, Level.WARN, message)
     yield _stored_groups(client)
-    about = "pod.spec.schedulingGroup"
-    group = {"podGroupName": "muster-check"}
+    about, group = "pod.spec.schedulingGroup", {"podGroupName": "muster-check"}
     stored, error = _dry_run(client, PODS, namespace, {**_POD_SPEC, "schedulingGroup": group})
     if error:
         yield Finding(Level.WARN, about, error)
-    elif "schedulingGroup" in stored:
-        message = (
-            "is kept; whether kube-scheduler and kube-controller-manager have the same gates, no API shows"
-        )
-        yield Finding(Level.OK, about, message)
-    else:
-        yield Finding(Level.FAIL, about, f"is dropped by the API server: {HOW_TO_SWITCH_ON}")
+        return
+    state = "is kept; whether kube-scheduler and kube-controller-manager have the same gates, no API shows"
+    message = f"is dropped by the API server: {HOW_TO_SWITCH_ON}"
+    yield _finding("schedulingGroup" in stored, about, state, Level.FAIL, message)
 
 
 def _stored_groups(client: Client) -> Finding:
@@ -234,12 +209,11 @@ def _stored_groups(client: Client) -> Finding:
     except ClusterError as error:
         if "is registered for version" not in error.message:
             return Finding(Level.WARN, about, f"cannot be listed: {error.message}")
-        return Finding(
-            Level.FAIL,
-            about,
+        message = (
             "an older Kubernetes stored some that this one cannot read, so it lists none and places no pod: "
-            f"docs/install.md, step 7; {error.message}",
+            f"docs/install.md, step 7; {error.message}"
         )
+        return Finding(Level.FAIL, about, message)
     return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
 
 
@@ -249,12 +223,11 @@ def _workload_with_job(client: Client, namespace: str) -> Finding:
     if error:
         return Finding(Level.WARN, about, error)
     if "scheduling" in stored:
-        return Finding(
-            Level.OK,
-            about,
+        message = (
             "is on: the Job controller groups plain Jobs, Muster all others; "
-            "eventing/overlays/native-jobs leaves plain Jobs without group label",
+            "eventing/overlays/native-jobs leaves plain Jobs without group label"
         )
+        return Finding(Level.OK, about, message)
     return Finding(Level.OK, about, "is off: Muster groups plain Jobs too")
 
 
@@ -262,20 +235,17 @@ def _workload_with_job_1_36(client: Client) -> Finding:
     """Check the gate WorkloadWithJob of 1.36 by the API server's metrics, since 1.36 has no field for it."""
     about = "gate WorkloadWithJob"
     status, metrics = client.raw("GET", "/metrics")
-    if status != _OK:
+    if status != HTTPStatus.OK:
         message = f"/metrics of the API server answers {status}, so it is unknown; on 1.36 it must be off"
         return Finding(Level.WARN, about, message)
-    if re.search(
-        r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$', str(metrics), re.MULTILINE
-    ):
-        return Finding(
-            Level.FAIL,
-            about,
-            "is on: the Job controller of 1.36 makes a gang of every Indexed Job of several pods, each Job "
-            "of a JobSet or TrainJob by itself, and has no opt-out: switch it off on kube-apiserver "
-            "and kube-controller-manager",
-        )
-    return Finding(Level.OK, about, "is off, as it must be on 1.36: Muster groups Jobs")
+    pattern = r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$'
+    message = (
+        "is on: the Job controller of 1.36 makes a gang of every Indexed Job of several pods, each Job "
+        "of a JobSet or TrainJob by itself, and has no opt-out: switch it off on kube-apiserver "
+        "and kube-controller-manager"
+    )
+    off = not re.search(pattern, str(metrics), re.MULTILINE)
+    return _finding(off, about, "is off, as it must be on 1.36: Muster groups Jobs", Level.FAIL, message)
 
 
 def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> tuple[dict[str, Any], str]:
@@ -288,7 +258,7 @@ def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> t
     }
     path = resource.path("", namespace)
     status, answer = client.raw("POST", path, query={"dryRun": "All"}, body=body)
-    if status == _CREATED and isinstance(answer, dict):
+    if status == HTTPStatus.CREATED and isinstance(answer, dict):
         return dict(answer.get("spec") or {}), ""
     message = answer.get("message", "") if isinstance(answer, dict) else answer
     return {}, f"could not be checked by a dry run in namespace {namespace}: {status} {message}"
