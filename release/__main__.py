@@ -17,7 +17,9 @@ def main(arguments: Sequence[str]) -> int:
         if options.command == "images":
             _images(options.registry, options.version or page.project_version(), push=options.push)
         else:
-            _page(options.out, options.version, options.image or _pushed(options.registry, options.digest))
+            _page(
+                options.out, options.version, options.image or f"{options.registry}/muster@{options.digest}"
+            )
     except (page.ReleaseError, OSError) as error:
         print(f"{options.command}: {error}", file=sys.stderr)
         return 2
@@ -41,24 +43,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _images(registry: str, version: str, *, push: bool) -> None:
-    image = images.build(registry, version, _say, push=push)
-    _say(f"done: {image}")
+    image = images.build(registry, version, print, push=push)
+    print(f"done: {image}")
     if push:
-        _say(f"next: make release VERSION={version} IMAGE={image}")
-
-
-def _pushed(registry: str, digest: str) -> str:
-    """Return the image that `make images` pushed to a registry; "" without its digest."""
-    return f"{registry}/muster@{digest}" if digest else ""
+        print(f"next: make release VERSION={version} IMAGE={image}")
 
 
 def _page(out: Path, version: str, image: str) -> None:
-    written = page.write(out, version, image, lambda name: _say(f"writing {name}"))
-    _say(f"done: {len(written)} files in {out}")
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
+    written = page.write(out, version, image, lambda name: print(f"writing {name}"))
+    print(f"done: {len(written)} files in {out}")
 
 
 if __name__ == "__main__":

@@ -63,7 +63,9 @@ def write(out: Path, version: str, image: str, say: Callable[[str], None]) -> li
     say("the wheel")
     written.append(_wheel(out))
     sums = out / SUMS
-    sums.write_text("".join(f"{_sha256(path)}  {path.name}\n" for path in sorted(written)))
+    sums.write_text(
+        "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(written))
+    )
     return [*written, sums]
 
 
@@ -116,7 +118,3 @@ def _wheel(out: Path) -> Path:
             raise ReleaseError(f"the wheel cannot be built: {' '.join(done.stderr.split()[-40:])}")
         (wheel,) = Path(folder).glob("*.whl")
         return Path(shutil.move(wheel, out / wheel.name))
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
