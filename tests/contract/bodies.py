@@ -12,8 +12,6 @@ Object = dict[str, Any]
 GROUPS = "/apis/scheduling.k8s.io"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-NO_STRINGS: tuple[Any, ...] = (True, 3, [], {})
-"""JSON values that are neither a string nor null."""
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from muster.cluster.interface import Object, PatchType
+from muster.cluster.interface import Object
 from muster.objects.resources import PODS, Resource
 from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.fields import (
@@ -30,7 +30,7 @@ from muster.simulator.controllers.framework.fields import (
     timestamp,
 )
 from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import Delete, Patch, Result, Write
+from muster.simulator.controllers.framework.writes import Delete, Patch, Result, Write, strategic_status
 
 MANAGER = "kwok"
 COMPLETE_DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
@@ -97,7 +97,7 @@ class KubeletController:
     """Simulates the kubelets of all nodes."""
 
     name = "kubelet"
-    watches = (PODS,)
+    watches: tuple[Resource, ...] = (PODS,)
 
     def __init__(self, options: KubeletOptions) -> None:
         self._options = options
@@ -195,6 +195,4 @@ def _true_condition(kind: str, since: str) -> Object:
 
 
 def _status(pod: Object, status: Object) -> Patch:
-    namespace, name = key_of(pod)
-    body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
-    return Patch(PODS, name, namespace, body, PatchType.STRATEGIC, MANAGER, subresource="status")
+    return strategic_status(PODS, pod, status, MANAGER)

@@ -36,17 +36,10 @@ class ReconcileRequest:
 
 
 class Controller(Protocol):
-    """A level-triggered simulated controller."""
+    """A level-triggered simulated controller, by the name that enables it and the kinds that it reads."""
 
-    @property
-    def name(self) -> str:
-        """The name used to enable the controller."""
-        ...
-
-    @property
-    def watches(self) -> tuple[Resource, ...]:
-        """The kinds that the controller reads."""
-        ...
+    name: str
+    watches: tuple[Resource, ...]
 
     def requests_for(self, resource: Resource, item: Object, /) -> Iterable[ReconcileRequest]:
         """Return the keys to reconcile after this object was added, changed or deleted."""

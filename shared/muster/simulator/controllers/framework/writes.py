@@ -107,3 +107,11 @@ def merge_difference(old: Object, new: Object) -> Object:
         else:
             patch[name] = value
     return patch
+
+
+def strategic_status(resource: Resource, item: Object, status: Object, manager: str) -> Patch:
+    """Return the strategic merge patch of the status of an object, which keeps the conditions of others."""
+    metadata = item["metadata"]
+    target = (resource, metadata["name"], metadata.get("namespace", ""))
+    body = {"metadata": {"uid": metadata["uid"]}, "status": status}
+    return Patch(*target, body, PatchType.STRATEGIC, manager, subresource="status")

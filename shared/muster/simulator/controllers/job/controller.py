@@ -84,7 +84,7 @@ class JobController:
     """Creates the pods of Jobs, replaces failed pods, scales, suspends, and counts finished pods."""
 
     name = "job"
-    watches = (JOBS, PODS, PRIORITY_CLASSES)
+    watches: tuple[Resource, ...] = (JOBS, PODS, PRIORITY_CLASSES)
 
     def __init__(self, options: JobOptions) -> None:
         self._options = options

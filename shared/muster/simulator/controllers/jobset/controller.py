@@ -54,7 +54,7 @@ class JobSetController:
     """Creates the Jobs of a JobSet in order, suspends, resumes and restarts them, and updates the status."""
 
     name = "jobset"
-    watches = (JOBSETS, JOBS)
+    watches: tuple[Resource, ...] = (JOBSETS, JOBS)
 
     def requests_for(self, resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
         """Return the JobSet, or the JobSet that owns a Job."""

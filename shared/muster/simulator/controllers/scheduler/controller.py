@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from muster.cluster.interface import Object, PatchType
+from muster.cluster.interface import Object
 from muster.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
 from muster.simulator.controllers.framework.cache import Cache
 from muster.simulator.controllers.framework.execute import SCHEDULER
 from muster.simulator.controllers.framework.fields import condition, is_deleting, key_of, node_of, timestamp
 from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import Bind, Patch, RecordEvent, Result, Write
+from muster.simulator.controllers.framework.writes import Bind, RecordEvent, Result, Write, strategic_status
 from muster.simulator.controllers.scheduler.cycle import (
     NO_VICTIMS,
     UNSCHEDULABLE,
@@ -48,7 +48,7 @@ class SchedulerController:
     """Binds pods; the pods of a gang together or not at all."""
 
     name = "scheduler"
-    watches = (NODES, PODS, POD_GROUPS, OLD_POD_GROUPS, COMPOSITE_POD_GROUPS)
+    watches: tuple[Resource, ...] = (NODES, PODS, POD_GROUPS, OLD_POD_GROUPS, COMPOSITE_POD_GROUPS)
 
     def requests_for(self, _resource: Resource, _item: Object) -> Iterable[ReconcileRequest]:
         """Return the single key: any change can free resources or complete a group."""
@@ -171,7 +171,7 @@ def _group_condition(leaf: GroupTree, status: str, reason: str, message: str, no
     if old and old["status"] == status:
         new["lastTransitionTime"] = old["lastTransitionTime"]
     served = OLD_POD_GROUPS if leaf.item["apiVersion"] == OLD_POD_GROUPS.api_version else POD_GROUPS
-    yield _status(served, leaf.item, {"conditions": [new]})
+    yield strategic_status(served, leaf.item, {"conditions": [new]}, SCHEDULER)
 
 
 def _rejection(pod: Object, reason: str, message: str, now: float) -> Iterator[Write]:
@@ -189,7 +189,7 @@ def _rejection(pod: Object, reason: str, message: str, now: float) -> Iterator[W
     }
     if old and old["status"] == "False" and old.get("lastTransitionTime"):
         new["lastTransitionTime"] = old["lastTransitionTime"]
-    yield _status(PODS, pod, {"conditions": [new]})
+    yield strategic_status(PODS, pod, {"conditions": [new]}, SCHEDULER)
     yield RecordEvent(pod, "Warning", "FailedScheduling", message, COMPONENT)
 
 
@@ -198,9 +198,3 @@ def _binding(pod: Object, node: str) -> Iterator[Write]:
     namespace, name = key_of(pod)
     message = f"Successfully assigned {namespace}/{name} to {node}"
     yield RecordEvent(pod, "Normal", "Scheduled", message, COMPONENT)
-
-
-def _status(resource: Resource, item: Object, status: Object) -> Patch:
-    namespace, name = key_of(item)
-    body = {"metadata": {"uid": item["metadata"]["uid"]}, "status": status}
-    return Patch(resource, name, namespace, body, PatchType.STRATEGIC, SCHEDULER, subresource="status")

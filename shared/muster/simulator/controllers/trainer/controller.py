@@ -58,7 +58,13 @@ class TrainerController:
     """Creates the JobSet and the runtime snapshot of a TrainJob, and copies the JobSet's status."""
 
     name = "trainer"
-    watches = (TRAINJOBS, JOBSETS, CONFIGMAPS, TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)
+    watches: tuple[Resource, ...] = (
+        TRAINJOBS,
+        JOBSETS,
+        CONFIGMAPS,
+        TRAINING_RUNTIMES,
+        CLUSTER_TRAINING_RUNTIMES,
+    )
 
     def requests_for(self, resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
         """Return the TrainJob, or the owner of a JobSet or snapshot; changes of runtimes are ignored."""
