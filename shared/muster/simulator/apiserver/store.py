@@ -58,8 +58,8 @@ class Store:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self._version = 1
-        self._compacted_at = 0
+        self.version = 1
+        self.compacted_at = 0
         self._objects: dict[GroupResource, dict[Key, ObjectRecord]] = {}
         self._history: dict[GroupResource, deque[ObjectChange]] = {}
         self._dropped_until: dict[GroupResource, int] = {}
@@ -67,16 +67,6 @@ class Store:
         self._owned: dict[str, set[tuple[GroupResource, Key]]] = {}
         self._by_uid: dict[str, tuple[GroupResource, Key]] = {}
         self.on_change: Callable[[GroupResource, ObjectChange], None] | None = None
-
-    @property
-    def version(self) -> int:
-        """The resourceVersion of the latest change."""
-        return self._version
-
-    @property
-    def compacted_at(self) -> int:
-        """The version at the last `forget_history`; 0 if there was none."""
-        return self._compacted_at
 
     def get(self, resource: GroupResource, key: Key) -> ObjectRecord | None:
         """Return the object of a key; None if there is none."""
@@ -91,7 +81,7 @@ class Store:
     def all_at(self, resource: GroupResource, namespace: str, version: int) -> list[ObjectRecord] | None:
         """Return the result of `all` at a resourceVersion; None if the history does not reach back to it."""
         with self.lock:
-            if version < max(self._dropped_until.get(resource, 0), self._compacted_at):
+            if version < max(self._dropped_until.get(resource, 0), self.compacted_at):
                 return None
             records = dict(self._objects.get(resource, {}))
             for change in reversed(self._history.get(resource, ())):
@@ -107,34 +97,26 @@ class Store:
     def snapshot(self) -> list[tuple[GroupResource, ObjectRecord]]:
         """Return every object with its resource."""
         with self.lock:
-            return [
-                (resource, record)
-                for resource, records in self._objects.items()
-                for record in records.values()
-            ]
+            return [(kind, one) for kind, records in self._objects.items() for one in records.values()]
 
     def with_uid(self, uid: str) -> tuple[GroupResource, ObjectRecord] | None:
         """Return the object with this UID and its resource; None if there is none."""
         with self.lock:
             location = self._by_uid.get(uid)
-            if location is None:
-                return None
-            record = self.get(*location)
-            return None if record is None else (location[0], record)
+            record = self.get(*location) if location else None
+            return (location[0], record) if location and record else None
 
     def owned_by(self, uid: str) -> list[tuple[GroupResource, ObjectRecord]]:
         """Return the objects with an ownerReference to this UID."""
         with self.lock:
-            owned = [
-                (resource, self.get(resource, key)) for resource, key in sorted(self._owned.get(uid, ()))
-            ]
-            return [(resource, record) for resource, record in owned if record is not None]
+            keys = sorted(self._owned.get(uid, ()))
+            return [(kind, record) for kind, key in keys if (record := self.get(kind, key)) is not None]
 
     def put(self, resource: GroupResource, obj: Object) -> ObjectRecord:
         """Store a new or changed object and set its resourceVersion to the next one."""
         with self.lock:
-            self._version += 1
-            obj["metadata"]["resourceVersion"] = str(self._version)
+            self.version += 1
+            obj["metadata"]["resourceVersion"] = str(self.version)
             return self._keep(resource, ObjectRecord(obj))
 
     def load(self, resource: GroupResource, obj: Object) -> ObjectRecord:
@@ -143,18 +125,18 @@ class Store:
             version = str(at(obj, "metadata", "resourceVersion") or "")
             if not (version.isdecimal() and len(version) < 20):  # noqa: PLR2004 - a number of 64 bits
                 return self.put(resource, obj)
-            self._version = max(self._version, int(version))
+            self.version = max(self.version, int(version))
             return self._keep(resource, ObjectRecord(obj))
 
     def remove(self, resource: GroupResource, key: Key) -> ObjectRecord:
         """Remove an object and return its last state with the version of the deletion."""
         with self.lock:
             before = self._objects[resource].pop(key)
-            self._version += 1
-            metadata = before.obj["metadata"] | {"resourceVersion": str(self._version)}
+            self.version += 1
+            metadata = before.obj["metadata"] | {"resourceVersion": str(self.version)}
             deleted = ObjectRecord(before.obj | {"metadata": metadata})
             self._update_index(resource, key, before.obj, present=False)
-            self._publish(resource, ObjectChange("DELETED", deleted, before, self._version))
+            self._publish(resource, ObjectChange("DELETED", deleted, before, self.version))
             return deleted
 
     def subscribe(
@@ -162,30 +144,21 @@ class Store:
     ) -> tuple[list[ObjectChange], Callable[[], None]] | None:
         """Subscribe to the changes of a resource."""
         with self.lock:
-            if version is not None and version < max(
-                self._dropped_until.get(resource, 0), self._compacted_at
-            ):
+            if version is not None and version < max(self._dropped_until.get(resource, 0), self.compacted_at):
                 return None
             missed: list[ObjectChange] = []
             if version is not None:
                 missed = [change for change in self._history.get(resource, ()) if change.version > version]
             listeners = self._listeners.setdefault(resource, [])
             listeners.append(listener)
-            return missed, lambda: self._unsubscribe(listeners, listener)
+            return missed, lambda: listeners.remove(listener)
 
     def forget_history(self) -> None:
         """Drop all history, as a compaction of etcd does: older watches get 410."""
         with self.lock:
-            self._compacted_at = self._version
+            self.compacted_at = self.version
             for changes in self._history.values():
                 changes.clear()
-
-    def _unsubscribe(
-        self, listeners: list[Callable[[ObjectChange], None]], listener: Callable[[ObjectChange], None]
-    ) -> None:
-        with self.lock:
-            if listener in listeners:
-                listeners.remove(listener)
 
     def _keep(self, resource: GroupResource, record: ObjectRecord) -> ObjectRecord:
         key = namespace_of(record.obj), name_of(record.obj)
@@ -195,9 +168,8 @@ class Store:
             self._update_index(resource, key, before.obj, present=False)
         objects[key] = record
         self._update_index(resource, key, record.obj, present=True)
-        self._publish(
-            resource, ObjectChange("MODIFIED" if before else "ADDED", record, before, record.version)
-        )
+        kind = "MODIFIED" if before else "ADDED"
+        self._publish(resource, ObjectChange(kind, record, before, record.version))
         return record
 
     def _update_index(self, resource: GroupResource, key: Key, obj: Object, *, present: bool) -> None:
