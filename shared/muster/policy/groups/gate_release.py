@@ -17,8 +17,7 @@ from muster.policy.group_labels import GATE, is_musters
 from muster.policy.groups.min_counts import (
     follows,
     is_of_wrong_size,
-    wanted_min_counts,
-    wanted_min_group_counts,
+    wanted_counts,
 )
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
@@ -106,8 +105,7 @@ class _GateCheck:
             if self._is_child(group):
                 self._children[_parent(group)].append(group)
         self._follows = follows(resolved)
-        self._min_counts = wanted_min_counts(resolved, members)
-        self._min_group_counts = wanted_min_group_counts(resolved, members)
+        self._wanted_counts = wanted_counts(resolved, members)
         self._staying = Counter(pod.pod_group_name for pod in members.staying)
         self._leaving = {
             pod.pod_group_name for pod in members.pods if not pod.finished and pod.metadata.uid not in staying
@@ -160,8 +158,7 @@ class _GateCheck:
         return self._follows and is_of_wrong_size(group, self._wanted(group))
 
     def _wanted(self, group: AnyGroup) -> int:
-        counts = self._min_counts if isinstance(group, PodGroup) else self._min_group_counts
-        return counts.get(group.metadata.name, 0)
+        return self._wanted_counts.get(group.metadata.name, 0)
 
     def _ready(self, group: AnyGroup) -> int:
         """Return the number of pods that are to run, or of child groups that have the pods they need."""

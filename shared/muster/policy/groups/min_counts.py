@@ -8,12 +8,16 @@ pods.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from muster.objects.pods import Pod
 from muster.objects.scheduling import MOST_MEMBERS, CompositePodGroup, PodGroup
 from muster.policy.group_labels import GroupInstance, is_musters
-from muster.policy.groups.timeout import groups_given_up
+from muster.policy.groups.manifests import FALLBACK
+from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers, members_to_run
@@ -40,10 +44,10 @@ def composite_gangs(resolved: ResolvedOwner) -> Iterator[Group]:
     return (group for root in resolved.tree for group in root.composites() if group.gang)
 
 
-def wanted_min_counts(
+def wanted_counts(
     resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
 ) -> dict[str, int]:
-    """Return the minCount that each gang of the owner should have now, by the name of its PodGroup.
+    """Return the minCount or minGroupCount that each gang of the owner should have now, by name of the group.
 
     Args:
         resolved: the owner.
@@ -51,50 +55,56 @@ def wanted_min_counts(
         timed_out: PodGroups whose pods are to run one by one after `schedulingTimeoutSeconds`: their minCount
             becomes 1, and stays so.
     """
-    existing = {group.metadata.name: group for group in members.groups}
     needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
     bound = Counter(pod.pod_group_name for pod in members.staying if pod.bound)
     given_up = groups_given_up(members.groups) | set(timed_out)
-    targets: dict[str, int] = {}
+    counts = dict(_min_counts(resolved, members, needed, bound, given_up))
+    return counts | dict(_min_group_counts(resolved, members, needed, bound, given_up))
+
+
+def _min_counts(
+    resolved: ResolvedOwner,
+    members: LiveMembers,
+    needed: Counter[GroupInstance],
+    bound: Counter[str],
+    given_up: Collection[str],
+) -> Iterator[tuple[str, int]]:
+    """Yield the name of each PodGroup that is a gang, and its minCount."""
+    existing = {group.metadata.name: group for group in members.groups}
     for leaf in gangs(resolved):
         for suffix in leaf.sizes:
             name = resolved.pod_sets.pod_group_name(leaf.name, suffix)
-            pods = needed[GroupInstance(leaf.name, suffix)]
-            target = min_count_of(leaf, pods)
-            group = existing.get(name)
-            if group is not None and name in given_up:
-                targets[name] = 1
-                continue
-            targets[name] = target if group is None else _next_min_count(group, target, bound[name])
-    return targets
+            target, group = min_count_of(leaf, needed[GroupInstance(leaf.name, suffix)]), existing.get(name)
+            if group is not None:
+                target = 1 if name in given_up else _next_min_count(group, target, bound[name])
+            yield name, target
 
 
-def wanted_min_group_counts(
-    resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
-) -> dict[str, int]:
-    """Return the minGroupCount that each composite gang of the owner should have now, by its name.
+def _min_group_counts(
+    resolved: ResolvedOwner,
+    members: LiveMembers,
+    needed: Counter[GroupInstance],
+    bound: Counter[str],
+    given_up: Collection[str],
+) -> Iterator[tuple[str, int]]:
+    """Yield the name of each CompositePodGroup that is a gang, and its minGroupCount.
 
     Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
     children count again. PodGroups that are not below it, such as fallback PodGroups, never count.
     """
     existing = {group.metadata.name: group for group in members.composites}
-    needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
     outside = frozenset(_outside_composites(resolved, members))
-    given_up = groups_given_up(members.groups) | set(timed_out)
-    bound = {pod.pod_group_name for pod in members.staying if pod.bound}
-    targets = {}
     for group in composite_gangs(resolved):
-        most = group.template_min_count
         for suffix, copy in group.instances.items():
             name = resolved.pod_sets.pod_group_name(group.name, suffix)
             current = existing[name].spec.scheduling_policy.needs if name in existing else None
-            target = max(1, min(most, _children_to_run(copy, needed, outside)))
-            if given_up.intersection(_names_below(resolved, copy)):
+            below = set(_names_below(resolved, copy))
+            target = max(1, min(group.template_min_count, _children_to_run(copy, needed, outside)))
+            if not below.isdisjoint(given_up):
                 target = 1
-            if current is not None and target > current and bound & set(_names_below(resolved, copy)):
+            if current is not None and target > current and not below.isdisjoint(bound):
                 target = current
-            targets[name] = target
-    return targets
+            yield name, target
 
 
 def min_count_of(leaf: Group, pods: int) -> int:
@@ -169,3 +179,76 @@ def _names_below(resolved: ResolvedOwner, group: Group) -> Iterator[str]:
     for leaf in group.leaves():
         for suffix in leaf.sizes:
             yield resolved.pod_sets.pod_group_name(leaf.name, suffix)
+
+
+@dataclass(frozen=True)
+class SchedulingTimeout:
+    """The gangs of an owner that have waited too long.
+
+    Attributes:
+        groups: the names of their PodGroups.
+        limit: the time that the policy allows, in seconds.
+        then: what the policy asks for: `Report`, `Basic` or `Suspend`.
+    """
+
+    groups: frozenset[str]
+    limit: int
+    then: str
+
+    def __str__(self) -> str:
+        return f"{', '.join(sorted(self.groups))} waited for room for more than {self.limit} s"
+
+
+def scheduling_timeout(
+    resolved: ResolvedOwner, members: LiveMembers, now: datetime
+) -> SchedulingTimeout | None:
+    """Return the gangs of an owner that have waited too long, or None.
+
+    The times are those that the scheduler and the API server wrote, so a function that was down loses none.
+    """
+    policy = resolved.policy.workload
+    if policy is None or policy.scheduling_timeout_seconds is None or resolved.own is not None:
+        return None
+    limit = timedelta(seconds=policy.scheduling_timeout_seconds)
+    pods: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in members.staying:
+        pods[pod.pod_group_name].append(pod)
+    waiting = {
+        group.metadata.name: _waiting_since(group, pods[group.metadata.name]) for group in members.groups
+    }
+    given_up = groups_given_up(members.groups)
+    late = frozenset(
+        name
+        for name, since in waiting.items()
+        if since is not None and now - since >= limit and name not in given_up
+    )
+    return SchedulingTimeout(late, policy.scheduling_timeout_seconds, policy.on_timeout) if late else None
+
+
+def groups_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:
+    """Return the names of PodGroups given up after their timeout: their pods are scheduled one by one."""
+    beginning = f"{Reason.SCHEDULING_TIMED_OUT}: "
+    return frozenset(
+        group.metadata.name
+        for group in groups
+        if group.metadata.annotations.get(FALLBACK, "").startswith(beginning)
+    )
+
+
+def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
+    """When a gang of Muster's began to wait for room; None if it does not.
+
+    Before its first placement that is when the scheduler first refused it, so the time behind gates does not
+    count. The refusal is not repeated for pods of a restarted or resumed owner; their creation counts.
+    """
+    policy = group.spec.scheduling_policy
+    if not is_musters(group.metadata.labels) or group.being_deleted:
+        return None
+    if policy.gang is None or len(staying) < policy.min_count:
+        return None
+    if any(pod.bound or pod.gates for pod in staying):
+        return None
+    created = [pod.metadata.created_at for pod in staying if pod.metadata.created_at is not None]
+    if group.refused_at is not None and all(group.refused_at < time for time in created):
+        return max(created, default=group.refused_at)
+    return group.refused_at or max(created, default=None)

@@ -11,7 +11,7 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.objects.scheduling import Gang, PodGroupTemplate, SchedulingPolicy, Workload
 from muster.policy.group_labels import GroupInstance, belongs_to
 from muster.policy.groups import manifests
-from muster.policy.groups.min_counts import follows, min_count_of, wanted_min_group_counts
+from muster.policy.groups.min_counts import follows, min_count_of, wanted_counts
 from muster.policy.groups.wanted_groups import (
     GroupKey,
     WantedGroup,
@@ -113,7 +113,7 @@ def _creations(
     """Yield the creation of every wanted group that does not exist, parents before children."""
     owner, hold = resolved.pod_sets, resolved.policy.holds
     needed = members_to_run(owner, members.jobs)
-    followed = wanted_min_group_counts(resolved, members) if follows(resolved) else {}
+    followed = wanted_counts(resolved, members) if follows(resolved) else {}
     existing = existing_groups(members)
     children = child_groups(wanted, existing)
     event = manifests.event_of_refusal(owner.root, COMPONENT, now)

@@ -24,14 +24,14 @@ from muster.objects.scheduling import (
 from muster.policy.group_labels import belongs_to
 from muster.policy.groups import manifests
 from muster.policy.groups.min_counts import (
+    SchedulingTimeout,
     composite_gangs,
     gangs,
     is_of_wrong_size,
     only_flags,
-    wanted_min_counts,
-    wanted_min_group_counts,
+    scheduling_timeout,
+    wanted_counts,
 )
-from muster.policy.groups.timeout import SchedulingTimeout, scheduling_timeout
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
@@ -81,7 +81,7 @@ def _resize(
 ) -> Decision:
     """Set the wanted counts in the Workload's templates and in the groups."""
     names = given_up.groups if given_up else frozenset[str]()
-    targets = wanted_min_counts(resolved, members, names) | wanted_min_group_counts(resolved, members, names)
+    targets = wanted_counts(resolved, members, names)
     actions = (
         *_patched_templates(resolved, workload, targets),
         *_replaced_composites(resolved, members, workload, targets),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,8 +10,7 @@ from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
 from muster.policy.group_labels import belongs_to, is_musters
 from muster.policy.groups.manifests import FALLBACK
-from muster.policy.groups.min_counts import only_flags, wanted_min_counts, wanted_min_group_counts
-from muster.policy.groups.timeout import scheduling_timeout
+from muster.policy.groups.min_counts import only_flags, scheduling_timeout, wanted_counts
 from muster.policy.groups.wanted_groups import child_groups, existing_groups, wanted_groups
 from muster.policy.model import GroupingFailure
 from muster.policy.reasons import Reason
@@ -226,23 +225,18 @@ def _wrong_sizes(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[_Not
     flagged = only_flags(resolved)
     if resolved.own is not None or (resolved.api.resizable and not flagged):
         return
-    differing = [
-        *_differing(members.composites, wanted_min_group_counts(resolved, members), lower_too=flagged),
-        *_differing(members.groups, wanted_min_counts(resolved, members), lower_too=flagged),
-    ]
+    wanted = wanted_counts(resolved, members)
+    groups: tuple[PodGroup | CompositePodGroup, ...] = (*members.composites, *members.groups)
+    differing = []
+    for group in groups:
+        name, minimum = group.metadata.name, group.spec.scheduling_policy.needs
+        needed = wanted.get(name, 0)
+        if needed > minimum or (flagged and 0 < needed < minimum):
+            differing.append(
+                f"{name} has {group.minimum_field} {minimum}, its {group.member_kind} need {needed}"
+            )
     if not differing:
         return
     cause = "onScale is Flag" if flagged else f"minCount is immutable in {resolved.api.version}"
     reason = Reason.SCALING_FLAGGED if flagged else Reason.GANG_SIZE_FIXED
     yield reason, f"{cause}: {'; '.join(differing)}"
-
-
-def _differing(
-    groups: Iterable[PodGroup | CompositePodGroup], wanted: Mapping[str, int], *, lower_too: bool
-) -> Iterator[str]:
-    """Yield each group that has another minimum than the wanted one, as text."""
-    for group in groups:
-        name, minimum = group.metadata.name, group.spec.scheduling_policy.needs
-        needed = wanted.get(name, 0)
-        if needed > minimum or (lower_too and 0 < needed < minimum):
-            yield f"{name} has {group.minimum_field} {minimum}, its {group.member_kind} need {needed}"
