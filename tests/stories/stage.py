@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,6 +66,10 @@ class LocalStage(RunningStack):
         )
 
 
+DELETE = "{$patch: delete, apiVersion: v1, kind: Any, metadata: {name: any}}"
+"""A patch of kustomize; its target says what is deleted."""
+
+
 @contextmanager
 def without(step: str, folder: Path) -> Iterator[LocalStage]:
     """Run the local stack from an overlay that deletes one step."""
@@ -77,9 +82,10 @@ def without_all_of(target: dict[str, str], folder: Path) -> Iterator[LocalStage]
     """Run the local stack from an overlay that deletes every object that a patch's target selects."""
     content = {
         "kind": "Kustomization",
-        "resources": [str(CLUSTER)],
-        "patches": [{"target": target, "patch": "$patch: delete"}],
+        "resources": ["cluster.yaml"],
+        "patches": [{"target": target, "patch": DELETE}],
     }
+    shutil.copy(CLUSTER, folder / "cluster.yaml")
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
     with LocalStage(folder) as stage:
         stage.create_namespace(TEAM)

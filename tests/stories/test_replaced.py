@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -38,12 +39,13 @@ def swap(step: str, code: str, folder: Path) -> Path:
     target = {"kind": "Trigger", "name": step.replace("_", "-")}
     overlay = {
         "kind": "Kustomization",
-        "resources": [str(CLUSTER), "team_step"],
+        "resources": ["cluster.yaml", "team_step"],
         "patches": [{"target": target, "patch": yaml.safe_dump([subscriber])}],
     }
     (folder / "team_step" / "function").mkdir(parents=True)
+    shutil.copy(CLUSTER, folder / "cluster.yaml")
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-    (folder / "team_step" / "kustomization.yaml").write_text("kind: Kustomization\n")
+    (folder / "team_step" / "kustomization.yaml").write_text("namespace: muster-system\n")
     imports = (
         "from dataclasses import replace\nfrom muster import NoOp\n"
         "from muster.runtime.steps import step_named\n"
