@@ -70,8 +70,7 @@ def test_kubectl_against_a_cluster_that_is_kept(kept: dict[str, str]) -> None:
     listed = kubectl("get", "trainjobs,workloads,podgroups,pods", "-o", "name")
     assert "workload.scheduling.k8s.io/llama" in listed
     assert listed.count("pod/llama-node-0-") == 3
-    header, row = kubectl("get", "trainjobs").splitlines()
-    assert (header.split(), row.split()[:2]) == (["NAME", "STATE", "AGE"], ["llama", "PodGroupsScheduled"])
+    assert "llama" in kubectl("get", "trainjobs")
     described = kubectl("describe", "trainjob", "llama")
     assert re.search(r"Reason: +Scheduled\n +Status: +True\n +Type: +PodGroupsScheduled\n", described)
     job = json.dumps(a_job("applied"))

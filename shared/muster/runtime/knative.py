@@ -23,7 +23,6 @@ class Function:
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
         self._asgi = WSGIMiddleware(_chunked(functions.app), workers=functions.settings.threads)
-        functions.last_known()  # begins the check before the first probe
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request; health probes are not among them."""

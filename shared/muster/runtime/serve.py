@@ -76,7 +76,9 @@ class Functions:
                 else Handler(step, cluster, settings, wall_clock)
             )
             functions.append((receiver, cluster))
-        return cls(*functions)
+        made = cls(*functions)
+        made.last_known()  # begins the check before the first probe, so that problems are logged at once
+        return made
 
     def last_known(self) -> State:
         """Return whether all functions are ready, at once, and what each of them lacks."""
@@ -129,7 +131,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     port = options.port or server.effective_port
     # The starting process waits for this line.
     print(f"{functions.name} listens on http://{options.host}:{port}", flush=True)  # noqa: T201
-    functions.last_known()  # begins the check before the first probe, so that problems are logged at once
     server.run()
     functions.wait_until_idle()
     return 0
