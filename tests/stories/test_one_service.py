@@ -78,7 +78,8 @@ def test_the_functions_are_one_server(one_service: ObservedStack) -> None:
     (address,) = {urlsplit(url).netloc for url in urls.values()}
     text = urllib3.request("GET", f"http://{address}/metrics").data.decode()
     assert [name for name in steps.step_names() if f'function="{name}"' not in text] == []
-    assert urllib3.request("GET", f"http://{address}/health/readiness").data == b"OK\n"
+    readiness = f"http://{address}/health/readiness"
+    assert until(lambda: urllib3.request("GET", readiness).data == b"OK\n", 30)
 
 
 def test_it_runs_from_the_command_line_as_a_process(tmp_path: Path) -> None:
