@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
@@ -39,18 +38,6 @@ def test_a_policy_acts_at_creation_and_fails_closed(path: Path) -> None:
     (rule,) = spec["matchConstraints"]["resourceRules"]
     assert rule["operations"] == ["CREATE"]
     assert spec["failurePolicy"] == ("Ignore" if path.stem == "schedule-jobs" else "Fail")
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.stem))
-def test_every_condition_has_a_comment(path: Path) -> None:
-    """A comment stands above each condition, and above what a policy does where it acts."""
-    lines = path.read_text().splitlines()
-    above = {line.strip(): before.strip() for before, line in itertools.pairwise(lines)}
-    spec = next(yaml.safe_load_all(path.read_text()))["spec"]
-    rules = [f"- name: {condition['name']}" for condition in spec["matchConditions"]]
-    rules.append(f"failurePolicy: {spec['failurePolicy']}")
-    uncommented = [rule for rule in rules if not above[rule].startswith("#")]
-    assert not uncommented
 
 
 def test_the_policies_and_the_planner_use_the_same_keys() -> None:
