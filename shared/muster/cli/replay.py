@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
 from time import monotonic
 from urllib.parse import urlsplit
 
 import click
 
-from muster.cli.arguments import BadInput, Duration, errors_as_bad_input, interrupt_by_signals
+from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.output import CommandError, echo_data, output_option
 from muster.cli.overlays import overlay_option
 from muster.replay.activity import Activity
@@ -28,7 +27,7 @@ from muster.replay.replay import (
     replay,
     without_groups,
 )
-from muster.replay.resending import ContentMode, Pace, SentEvent, outgoing, resend
+from muster.replay.resending import ContentMode, SentEvent, outgoing, resend
 from muster.replay.snapshots import (
     RecordedObjects,
     choose,
@@ -91,13 +90,6 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
     help="With --to: content mode of the requests; default: binary, like ApiServerSource.",
 )
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --to: send at most N events.")
-@click.option(
-    "--for",
-    "seconds",
-    type=Duration(),
-    metavar="TIME",
-    help="With --to: stop sending after this time, such as 30s or 2m.",
-)
 def command(  # noqa: PLR0913 - one argument for each option
     event_files: tuple[Path, ...],
     object_files: tuple[Path, ...],
@@ -116,7 +108,6 @@ def command(  # noqa: PLR0913 - one argument for each option
     speed: float | None,
     mode: str | None,
     count: int | None,
-    seconds: float | None,
 ) -> None:
     """Deliver the events in FILE... to the functions and print the resulting groups.
 
@@ -138,12 +129,10 @@ def command(  # noqa: PLR0913 - one argument for each option
         stream = arrangement.apply(requests)
         if url is not None:
             _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
-            _send(
-                stream[:count], len(stream), url, ContentMode(mode or "binary"), Pace(speed or 0.0, seconds)
-            )
+            _send(stream[:count], len(stream), url, ContentMode(mode or "binary"), speed or 0.0)
             return
-        if any((speed, mode, count, seconds)):
-            raise BadInput("--speed, --mode, --count and --for need --to")
+        if speed or mode or count:
+            raise BadInput("--speed, --mode and --count need --to")
         snapshots = _snapshots(object_files, moments, requests)
         if drop_groups:
             snapshots = [without_groups(snapshot) for snapshot in snapshots]
@@ -233,7 +222,7 @@ def _report_dead_letters(result: ReplayResult) -> None:
         raise SystemExit(1)
 
 
-def _send(stream: Sequence[RecordedRequest], total: int, url: str, mode: ContentMode, pace: Pace) -> None:
+def _send(stream: Sequence[RecordedRequest], total: int, url: str, mode: ContentMode, speed: float) -> None:
     """Send events to a URL, and print the answer to each and the number of each kind of answer.
 
     Raises:
@@ -250,7 +239,7 @@ def _send(stream: Sequence[RecordedRequest], total: int, url: str, mode: Content
     interrupt_by_signals()
     target = HttpTarget(url)
     with suppress(KeyboardInterrupt):
-        for sent in resend(stream, mode, target, pace, Event()):
+        for sent in resend(stream, mode, target, speed):
             answers.append(sent)
             click.echo(f"{len(answers):>4} {_answer_line(sent)}")
     _print_answers(answers, total, monotonic() - began)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from math import inf
-from time import monotonic
+from time import monotonic, sleep
 
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest, time_of
@@ -53,19 +51,6 @@ class SentEvent:
     delivered: bool = False
 
 
-@dataclass(frozen=True)
-class Pace:
-    """The speed and duration of sending.
-
-    Attributes:
-        speed: 1 is as recorded, 2 is twice as fast, 0 does not wait between events.
-        seconds: when to stop sending and waiting for answers; None for never.
-    """
-
-    speed: float = 0.0
-    seconds: float | None = None
-
-
 def outgoing(request: RecordedRequest, mode: ContentMode) -> tuple[CloudEvent, Mapping[str, str], bytes]:
     """Return a recorded event with the headers and body of its request in a content mode.
 
@@ -82,7 +67,7 @@ def outgoing(request: RecordedRequest, mode: ContentMode) -> tuple[CloudEvent, M
 
 
 def resend(
-    stream: Sequence[RecordedRequest], mode: ContentMode, target: Target, pace: Pace, stop: threading.Event
+    stream: Sequence[RecordedRequest], mode: ContentMode, target: Target, speed: float = 0.0
 ) -> Iterator[SentEvent]:
     """Send events one after the other, each after the answer to the one before, and yield each answer.
 
@@ -93,16 +78,12 @@ def resend(
         stream: the events, in the order of sending.
         mode: the content mode; each event has one (`outgoing`).
         target: the function or broker.
-        pace: speed and duration.
-        stop: ends sending before the next event once it is set.
+        speed: 1 is as recorded, 2 is twice as fast, 0 does not wait between events.
     """
     began = monotonic()
-    end = began + (inf if pace.seconds is None else pace.seconds)
-    for request, delay in zip(stream, send_times(stream, pace.speed), strict=True):
-        rest = max(0.0, min(began + delay, end) - monotonic())
-        if stop.wait(min(rest, threading.TIMEOUT_MAX)) or monotonic() >= end:
-            return
-        yield _send(*outgoing(request, mode), target, min(ANSWER_SECONDS, end - monotonic()))
+    for request, delay in zip(stream, send_times(stream, speed), strict=True):
+        sleep(max(0.0, began + delay - monotonic()))
+        yield _send(*outgoing(request, mode), target)
 
 
 def send_times(stream: Sequence[RecordedRequest], speed: float) -> list[float]:
@@ -114,13 +95,12 @@ def send_times(stream: Sequence[RecordedRequest], speed: float) -> list[float]:
     return sorted(max(0.0, (time - first).total_seconds()) / speed for time in times)
 
 
-def _send(
-    event: CloudEvent, headers: Mapping[str, str], body: bytes, target: Target, seconds: float
-) -> SentEvent:
+def _send(event: CloudEvent, headers: Mapping[str, str], body: bytes, target: Target) -> SentEvent:
     try:
-        answer = target(headers, body, seconds)
+        answer = target(headers, body, ANSWER_SECONDS)
     except NoAnswerError as error:
-        return SentEvent(event, 0, reason=f"within {seconds:.0f} s" if error.timed_out else str(error))
+        reason = f"within {ANSWER_SECONDS:.0f} s" if error.timed_out else str(error)
+        return SentEvent(event, 0, reason=reason)
     return _with_answer(event, answer)
 
 

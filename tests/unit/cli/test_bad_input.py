@@ -40,7 +40,7 @@ EVENT = ("plan", "create_workload", "--event")
         ),
         pytest.param([*EVENT, "{event}", "--objects", "{objects}", "--moment", "x"], ["'x'"], id="no moment"),
         pytest.param(["replay", "{event}", "--without", "2"], ["--without 2"], id="no such event"),
-        pytest.param(["replay", "{event}", "--for", "soon"], ["--for", "soon"], id="no duration"),
+        pytest.param(["record", "e.jsonl", "--for", "soon"], ["--for", "soon"], id="no duration"),
         pytest.param(["run", "--story", "fairy"], ["fairy"], id="no such story"),
         pytest.param(
             ["new-step", "Up!", "--on", "Job"], ["see muster new-step --help"], id="no such event kind"

@@ -90,7 +90,7 @@ def test_it_keeps_within_the_count(muster: Muster, filed: Filed, function: _Refu
         ),
         pytest.param(
             ["--speed", "1"],
-            ["--speed", "--mode", "--count", "--for", "--to"],
+            ["--speed", "--mode", "--count", "--to"],
             id="an option of --to without it",
         ),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import STRUCTURED, RecordedRequest
-from muster.replay.resending import ContentMode, Pace, outgoing, resend, send_times
+from muster.replay.resending import ContentMode, outgoing, resend, send_times
 from muster.simulator.broker import Answer, NoAnswerError
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
@@ -82,7 +81,7 @@ def test_an_answer_is_judged_as_a_broker_judges_it(
             raise NoAnswerError("connection refused")
         return answer
 
-    (sent,) = resend([recorded()], ContentMode.BINARY, target, Pace(), threading.Event())
+    (sent,) = resend([recorded()], ContentMode.BINARY, target)
     assert (sent.delivered, sent.reply, sent.reason) == expected
 
 
