@@ -40,38 +40,31 @@ def _other(entry: Entry, change: Callable[[Entry], object]) -> Entry:
 
 
 @pytest.mark.parametrize(
-    "got",
+    "change",
     [
-        pytest.param(_other(REFUSED, lambda entry: entry.update(asked="PUT /")), id="another request"),
-        pytest.param(_other(REFUSED, lambda entry: entry.update(status=400)), id="another status"),
-        pytest.param(
-            _other(REFUSED, lambda entry: entry["body"].update(reason="Forbidden")), id="another reason"
-        ),
-        pytest.param(
-            _other(REFUSED, lambda entry: entry["body"]["details"].pop("name")), id="no object in the details"
-        ),
-        pytest.param(
-            _other(REFUSED, lambda entry: entry["body"]["details"]["causes"][0].update(field="spec")),
-            id="a cause about another field",
-        ),
-        pytest.param(
-            _other(
-                REFUSED,
-                lambda entry: entry["body"]["details"]["causes"][0].update(reason="FieldValueInvalid"),
-            ),
-            id="a cause of another reason",
-        ),
-        pytest.param(
-            _other(REFUSED, lambda entry: entry["body"]["details"].update(causes=[])), id="no cause"
-        ),
-        pytest.param(
-            _other(REFUSED, lambda entry: entry.update(body="refused")), id="a text instead of a Status"
-        ),
+        lambda entry: entry.update(asked="PUT /"),
+        lambda entry: entry.update(status=400),
+        lambda entry: entry["body"].update(reason="Forbidden"),
+        lambda entry: entry["body"]["details"].pop("name"),
+        lambda entry: entry["body"]["details"]["causes"][0].update(field="spec"),
+        lambda entry: entry["body"]["details"]["causes"][0].update(reason="FieldValueInvalid"),
+        lambda entry: entry["body"]["details"].update(causes=[]),
+        lambda entry: entry.update(body="refused"),
     ],
+    ids=(
+        "request",
+        "status",
+        "reason",
+        "name",
+        "field of a cause",
+        "reason of a cause",
+        "no cause",
+        "a text",
+    ),
 )
-def test_another_refusal_is_a_difference(got: Entry) -> None:
+def test_another_refusal_is_a_difference(change: Callable[[Entry], object]) -> None:
     """Every part of a refusal that a client can act on is compared."""
-    assert difference([REFUSED], [got])
+    assert difference([REFUSED], [_other(REFUSED, change)])
 
 
 def test_another_message_is_no_difference() -> None:

@@ -216,18 +216,12 @@ CHECKS_1_36: Mapping[str, Checks] = {
 }
 
 
-def _checks(kind: Kind) -> Checks | None:
-    if kind.version == "v1alpha2":
-        return CHECKS_1_36.get(kind.kind)
-    return CHECKS.get(kind.kind)
-
-
 def check_new(kind: Kind, obj: Object) -> list[FieldError]:
     """Return the validation errors of a new object."""
     errors = metadata.check_new(kind, obj)
     if kind.custom:
         return errors + custom.check(obj, None, kind.schema)
-    checks = _checks(kind)
+    checks = (CHECKS_1_36 if kind.version == "v1alpha2" else CHECKS).get(kind.kind)
     return errors + (checks[0](obj) if checks else [])
 
 
@@ -236,11 +230,10 @@ def check_changed(kind: Kind, obj: Object, old: Object, subresource: str = "") -
     errors = metadata.check_changed(obj, old)
     if kind.custom:
         return errors + custom.check(obj, old, kind.schema)
-    checks = _checks(kind)
+    checks = (CHECKS_1_36 if kind.version == "v1alpha2" else CHECKS).get(kind.kind)
     if checks is None:
         return errors
-    check = checks[2] if subresource == "status" else checks[1]
-    return errors + check(obj, old)
+    return errors + (checks[2] if subresource == "status" else checks[1])(obj, old)
 
 
 def graceful_deletion(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, int]:
