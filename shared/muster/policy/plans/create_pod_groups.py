@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
-from muster.objects.scheduling import Gang, PodGroupTemplate, SchedulingPolicy, Workload
+from muster.objects.scheduling import Gang, SchedulingPolicy, Workload
 from muster.policy.group_labels import GroupInstance, belongs_to
 from muster.policy.groups import manifests
-from muster.policy.groups.min_counts import follows, min_count_of, wanted_counts
+from muster.policy.groups.min_counts import follows, wanted_counts
 from muster.policy.groups.wanted_groups import (
     GroupKey,
     WantedGroup,
@@ -22,7 +21,6 @@ from muster.policy.groups.wanted_groups import (
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers, members_to_run
 
 COMPONENT = "muster-create-pod-groups"
@@ -120,15 +118,18 @@ def _creations(
     for group in wanted:
         if group.key in existing:
             continue
-        template = group.template
+        if group.composite:
+            most = children[group.name]
+        elif resolved.own is not None:
+            most = group.pods
+        else:
+            most = sum(needed[GroupInstance(leaf.name, suffix)] for leaf, suffix in group.pod_groups)
         created = manifests.create_group(
             owner.root,
             workload,
             group.name,
-            template,
-            policy=_policy_of_composite(template, followed.get(group.name), children[group.name])
-            if group.composite
-            else _policy(resolved, template, *group.pod_groups[0], needed),
+            group.template,
+            policy=_policy(group, followed.get(group.name), most),
             priority_class=group.priority_class,
             parent=group.parent,
         )
@@ -152,41 +153,20 @@ def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[A
             yield manifests.fallback_for_group(resolved.pod_sets, leaf, suffix, failure)
 
 
-def _policy_of_composite(
-    template: PodGroupTemplate, followed: int | None, child_groups: int
-) -> SchedulingPolicy:
-    """Return the template's policy, with a minGroupCount that the group can reach.
+def _policy(group: WantedGroup, followed: int | None, most: int) -> SchedulingPolicy:
+    """Return the policy of a group's template, with a count that the group can reach.
 
-    Args:
-        template: its template.
-        followed: the minGroupCount of its child groups that are to run; None if Muster does not follow them.
-        child_groups: its child groups with pods.
-    """
-    gang = template.scheduling_policy.gang
-    if gang is None or gang.min_group_count is None:
-        return template.scheduling_policy
-    groups = min(gang.min_group_count, child_groups) if followed is None else followed
-    return SchedulingPolicy(gang=Gang(min_group_count=max(1, groups)))
-
-
-def _policy(
-    resolved: ResolvedOwner,
-    template: PodGroupTemplate,
-    leaf: Group,
-    suffix: str,
-    needed: Counter[GroupInstance],
-) -> SchedulingPolicy:
-    """Return the template's policy, with a minCount no larger than the pods that will come.
-
-    A user's own minCount is lowered only for a group that never has that many pods, such as the last block of
+    A user's own count is lowered only for a group that never has that many members, such as the last block of
     completion indexes. Where Muster follows the pods, the template may have the minCount of a JobSet that had
     fewer left to run and was then created again.
+
+    Args:
+        group: the group.
+        followed: the count that its members need; None if Muster does not follow them.
+        most: its pods, or its child groups with pods.
     """
-    policy = template.scheduling_policy
-    if policy.gang is None:
+    policy = group.template.scheduling_policy
+    if policy.gang is None or (group.composite and policy.gang.min_group_count is None):
         return policy
-    own = resolved.own is not None
-    pods = leaf.sizes[suffix] if own else needed[GroupInstance(leaf.name, suffix)]
-    if follows(resolved):
-        return SchedulingPolicy(gang=Gang(min_count=min_count_of(leaf, pods)))
-    return SchedulingPolicy(gang=Gang(min_count=max(1, min(policy.gang.min_count, pods))))
+    count = max(1, min(policy.needs, most) if followed is None else followed)
+    return SchedulingPolicy(gang=Gang(min_group_count=count) if group.composite else Gang(min_count=count))
