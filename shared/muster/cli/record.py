@@ -120,6 +120,7 @@ def command(  # noqa: PLR0913 - one argument for each option
         else:
             exits.enter_context(_listening(listen or "", recorder))
         duration = _wait(ended, inf if seconds is None else seconds, recorder, checkpoints)
+        recorder.stop()
         if checkpoints is not None:
             checkpoints.try_write("end")
     _report(file, recorder, duration)
