@@ -18,7 +18,6 @@ from tests.support.builders import (
     a_pod,
     a_pod_group,
     a_replicated_job,
-    a_users_workload,
     a_workload,
     being_deleted,
     bound,
@@ -26,7 +25,6 @@ from tests.support.builders import (
     observed,
     placed,
     succeeded,
-    unstamped,
     with_status,
 )
 from tests.support.messages import mentions, without_message
@@ -62,7 +60,6 @@ DONE = with_status(completedIndexes="0")
     ("given", "size"),
     [
         pytest.param(_case(a_job(pods=4), 2, [], was_placed=False), 4, id="never placed: up at once"),
-        pytest.param(_case(a_job(pods=2), 4, [], was_placed=False), 2, id="never placed: down at once"),
         pytest.param(
             _case(a_job(pods=2), 4, _running(0, 1, 2, 3), was_placed=True), 2, id="placed: down at once too"
         ),
@@ -75,11 +72,6 @@ DONE = with_status(completedIndexes="0")
             _case(a_job(pods=4), 2, _running(0, 1, 2), was_placed=True),
             3,
             id="placed: up as far as pods are bound",
-        ),
-        pytest.param(
-            _case(a_job(pods=4), 2, _running(0), was_placed=True),
-            None,
-            id="placed: fewer are bound than before, the number stays",
         ),
         pytest.param(
             _case(
@@ -96,17 +88,7 @@ DONE = with_status(completedIndexes="0")
             2,
             id="a replacement after others finished",
         ),
-        pytest.param(
-            _case(a_job(with_status(failedIndexes="0-1"), pods=3), 3, _running(2), was_placed=True),
-            1,
-            id="indexes that failed for good",
-        ),
         pytest.param(_case(a_job(pods=0), 2, [], was_placed=False), 1, id="never below 1"),
-        pytest.param(
-            _case(a_job(pods=3), 3, [a_pod(None, 0, unstamped), *_running(1, 2)], was_placed=True),
-            2,
-            id="a bare replacement never joins",
-        ),
     ],
 )
 def test_size(given: Observed, size: int | None) -> None:
@@ -158,18 +140,6 @@ GROWN = a_job(pods=4)
 @pytest.mark.parametrize(
     ("given", "reason", "facts"),
     [
-        pytest.param(
-            observed(GROWN, workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "earlier"})])),
-            Reason.NOT_MUSTERS,
-            ("team-a/llama-86f65b7bb7", "team-a/llama"),
-            id="the Workload is an earlier owner's",
-        ),
-        pytest.param(
-            observed(GROWN, others=[a_users_workload()], groups=[a_pod_group()]),
-            Reason.OWN_WORKLOAD,
-            ("mine",),
-            id="the user's own Workload decides",
-        ),
         pytest.param(
             observed(
                 GROWN,

@@ -64,14 +64,6 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
             id="a group with a name of its own, the others by default",
         ),
         pytest.param(
-            a_runtime(under(", leader: true")),
-            {
-                "node": {group_labels.GROUP: "node", group_labels.LEADER_GROUP: "workers"},
-                "launcher": {group_labels.GROUP: "launcher"},
-            },
-            id="a leader",
-        ),
-        pytest.param(
             a_runtime("kaiScheduler: {queue: team-a}"),
             {
                 "node": {**QUEUE, "schedulerName": "kai-scheduler"},
@@ -136,11 +128,6 @@ def test_a_scheduler_chosen_by_a_user_stays_and_is_reported() -> None:
             "workload: {groups: [{name: a, replicatedJobs: [nod]}]}",
             ("workload.groups[0].replicatedJobs[0]", "nod", "node", "launcher"),
             id="a replicatedJob that is not there",
-        ),
-        pytest.param(
-            "workload: {groups: [{name: a, replicatedJobs: [node]}, {name: b, replicatedJobs: [node]}]}",
-            ("workload.groups[1].replicatedJobs[0]", "node", "workload.groups[0].replicatedJobs[0]"),
-            id="a replicatedJob in two groups",
         ),
     ],
 )

@@ -10,9 +10,6 @@ from muster.objects.resources import SchedulingApi
 from muster.policy import group_labels
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.model import Plan
-from muster.policy.owners.job import Job
-from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.support import conditions as c
 from tests.support.builders import (
     NOW,
     Object,
@@ -29,9 +26,7 @@ from tests.support.builders import (
     bound,
     gated,
     labelled,
-    named,
     observed,
-    placed,
     pods_of,
     with_condition,
     with_spec,
@@ -88,34 +83,11 @@ def _refused_at(second: int, index: int) -> Object:
     ("given", "status", "reason", "facts"),
     [
         pytest.param(
-            observed(groups=[refused("SchedulerError", "priorities differ")], pods=FREE),
-            "False",
-            "SchedulerError",
-            ("priorities differ",),
-            id="the scheduler cannot handle the group",
-        ),
-        pytest.param(
             observed(groups=[refused("Odd", "")], pods=FREE),
             "False",
             "Unschedulable",
             ("Odd",),
             id="a reason unknown to us without a message",
-        ),
-        pytest.param(
-            observed(
-                groups=[a_pod_group()], pods=[FREE[0], a_pod(None, 1, gated("kueue.x-k8s.io/admission", "b"))]
-            ),
-            "False",
-            "SchedulingGated",
-            ("b", "kueue.x-k8s.io/admission"),
-            id="other people's gates are named",
-        ),
-        pytest.param(
-            observed(groups=[a_pod_group()], pods=FREE[:1], failed_create="exceeded quota"),
-            "False",
-            "WaitingForPods",
-            ("exceeded quota",),
-            id="a pod is missing, and the Job controller said why",
         ),
         pytest.param(
             observed(groups=[PLACED], pods=[RUNNING[0], a_pod(None, 1, gated(), UNFIT)]),
@@ -144,13 +116,6 @@ def _refused_at(second: int, index: int) -> Object:
             "Unschedulable",
             ("0/3 nodes are available",),
             id="a replacement was refused after the others were bound",
-        ),
-        pytest.param(
-            observed(a_job(pods=3), groups=[_placed_at(9)], pods=[*_both_bound_at(9), _refused_at(3, 2)]),
-            "False",
-            "Unschedulable",
-            ("0/3 nodes are available",),
-            id="the gang is whole, and a pod beyond its minCount finds no room",
         ),
     ],
 )
@@ -181,22 +146,6 @@ def test_the_condition_says_why_pods_keep_their_gate() -> None:
             "RefusedByApi",
             (NAME, "no such: class"),
             id="a fallback group has its reason",
-        ),
-        pytest.param(
-            observed(groups=[c.FALLBACK]),
-            "RefusedByApi",
-            (NAME, "no such: class"),
-            id="one for the pods of another owner too",
-        ),
-        pytest.param(
-            observed(
-                workload=a_workload(modifiers=[labelled({"muster.dev/owner-uid": "another"})]),
-                other_owner=Job.read(a_job(named("other"))),
-                sources=(PolicySource(PolicySourceKind.OWNER, "home", "workload: {onFailure: Hold}"),),
-            ),
-            "WorkloadNameTaken",
-            ("llama-86f65b7bb7", "team-a/other"),
-            id="another living owner's Workload has the name, and the pods are held",
         ),
     ],
 )
@@ -237,17 +186,6 @@ EVICTED = with_condition(
             "WaitingForPods",
             (0, 2),
             id="a suspended Job has lost no member, although it counts one of before",
-        ),
-        pytest.param(
-            observed(
-                a_job(with_status(failed=1)),
-                groups=[a_pod_group(NAME, placed, min_count=None)],
-                pods=RUNNING[:1],
-            ),
-            "False",
-            "WaitingForPods",
-            (1, 2),
-            id="a basic group has no member to lose",
         ),
     ],
 )

@@ -23,7 +23,7 @@ from muster.policy.status.conditions import (
 )
 from muster.policy.status.gangs import gangs_placed
 from muster.policy.status.group_status import BINDING_TIME, refusal_of_pod
-from muster.policy.status.owner_status import OwnerStatus, owner_status
+from muster.policy.status.owner_status import GroupingStatus, owner_status
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-emit-conditions"
@@ -144,7 +144,7 @@ def _has_new_replacements(members: LiveMembers, now: datetime) -> bool:
     return any(at is not None and now - at < BINDING_TIME for at in created)
 
 
-def _has_same_statuses(owner: OwnerObject, status: OwnerStatus) -> bool:
+def _has_same_statuses(owner: OwnerObject, status: GroupingStatus) -> bool:
     """Whether an owner has conditions of these types and statuses, whatever their reasons and messages."""
     return all(
         condition.stored(owner).get("status") == ("True" if condition.true else "False")
@@ -152,7 +152,7 @@ def _has_same_statuses(owner: OwnerObject, status: OwnerStatus) -> bool:
     )
 
 
-def _events(resolved: ResolvedOwner, status: OwnerStatus, now: datetime) -> tuple[Action, ...]:
+def _events(resolved: ResolvedOwner, status: GroupingStatus, now: datetime) -> tuple[Action, ...]:
     """Return an Event for each condition in which the scheduler's answer or a first failure is new.
 
     create_workload creates the Event of a failure with its condition; where its write was a conflict and this

@@ -42,8 +42,8 @@ _Note = tuple[Reason | None, str]
 
 
 @dataclass(frozen=True)
-class OwnerStatus:
-    """The status of an owner.
+class GroupingStatus:
+    """The status of an owner and its groups.
 
     Attributes:
         ready: its condition PodGroupsReady.
@@ -63,7 +63,7 @@ class OwnerStatus:
 
 def owner_status(
     resolved: ResolvedOwner, members: LiveMembers, failed_create: str, now: datetime
-) -> OwnerStatus:
+) -> GroupingStatus:
     """Return the status of an owner as it is now.
 
     Args:
@@ -77,7 +77,7 @@ def owner_status(
         effect = "the pods stay gated" if resolved.policy.holds else "the pods are scheduled one by one"
         message = f"{effect}: {failure.message}"
         scheduled = Condition(SCHEDULED, true=False, reason=failure.reason, message=message)
-        return OwnerStatus(not_ready(failure), scheduled)
+        return GroupingStatus(not_ready(failure), scheduled)
     groups = group_statuses(resolved, members)
     timeout = scheduling_timeout(resolved, members, now)
     bound_alone = groups_bound_alone(members, now)
@@ -97,7 +97,7 @@ def owner_status(
         elif name in bound_alone and reason == Reason.WAITING_FOR_SCHEDULER:
             reasons[name] = Reason.GROUPS_IGNORED
     gangs = tuple(gang_statuses(resolved, members, reasons))
-    return OwnerStatus(_ready(resolved, members, tuple(groups)), scheduled, gangs)
+    return GroupingStatus(_ready(resolved, members, tuple(groups)), scheduled, gangs)
 
 
 def not_ready(failure: GroupingFailure) -> Condition:
