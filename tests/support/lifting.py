@@ -12,7 +12,7 @@ from tests.support.planning import Observed, plan_pods
 
 
 @dataclass(frozen=True)
-class Held:
+class KeptGates:
     """The reason why no gate is lifted, and names and numbers that the message must contain."""
 
     reason: Reason
@@ -28,10 +28,10 @@ def ungated(observed: Observed) -> list[str] | NoOp:
     return [action.target.name for action in decision.actions]
 
 
-def assert_ungated(observed: Observed, expected: list[str] | Held) -> None:
+def assert_ungated(observed: Observed, expected: list[str] | KeptGates) -> None:
     """Assert which pods lose their gate; if none does, also assert the reason and pin the message."""
     decision = ungated(observed)
-    if not isinstance(expected, Held):
+    if not isinstance(expected, KeptGates):
         assert decision == expected
         return
     assert isinstance(decision, NoOp)

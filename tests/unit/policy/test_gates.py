@@ -14,7 +14,7 @@ from tests.support.builders import (
     pods_of,
     succeeded,
 )
-from tests.support.lifting import Held, assert_ungated, ungated
+from tests.support.lifting import KeptGates, assert_ungated, ungated
 from tests.support.planning import Observed
 from tests.support.trees import (
     CHAT,
@@ -27,7 +27,7 @@ from tests.support.trees import (
     observed_tree,
 )
 
-SHORT = Held(Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
+SHORT = KeptGates(Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
 NEW_PREFILL, NEW_DECODE = pods_of(PREFILL), pods_of(DECODE)
 OLD_DECODE = pods_of(DECODE, bound, of_uid("old"))
 HANGING = pods_of(DECODE, bound, being_deleted, of_uid("hanging"))
@@ -54,17 +54,17 @@ ONE_IS_ENOUGH = a_policy(schedulingPolicy={"gang": {"minGroupCount": 1}})
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *NEW_DECODE], min_group_count=1),
-            Held(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
+            KeptGates(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="minGroupCount was lowered before the restart and is not raised yet",
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()),
-            Held(Reason.AWAITING_POD_GROUP, (CHAT,)),
+            KeptGates(Reason.AWAITING_POD_GROUP, (CHAT,)),
             id="the composite is being replaced",
         ),
         pytest.param(
             observed_tree([*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]),
-            Held(Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2)),
+            KeptGates(Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2)),
             id="one child is restarted and an old pod of it still terminates",
         ),
         pytest.param(
@@ -99,7 +99,7 @@ ONE_IS_ENOUGH = a_policy(schedulingPolicy={"gang": {"minGroupCount": 1}})
         ),
     ],
 )
-def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Held) -> None:
+def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | KeptGates) -> None:
     """Never a part of it while it could not be whole, and never stuck."""
     assert_ungated(given, decision)
 
