@@ -12,6 +12,7 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GATED
 from muster.policy.groups.gate_release import (
+    AnyGroup,
     OwnerGroups,
     held_groups,
     in_tree,
@@ -97,14 +98,14 @@ def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
         return NoOp(Reason.UP_TO_DATE, f"{subject}: no pod has Muster's gate")
     if not names:
         return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {gated[0].pod_group_name} does not exist yet")
+    top = root_of(inputs.tree.members.composites if inputs.tree else (), inputs.groups[0])
     held = held_groups(inputs.groups, inputs.tree)
     free = [pod for pod in gated if pod.pod_group_name not in held]
-    return _remove_gates(free, inputs) if free else held[gated[0].pod_group_name]
+    return _remove_gates(free, top) if free else held[gated[0].pod_group_name]
 
 
-def _remove_gates(free: list[Pod], inputs: PodInputs) -> Plan:
-    composites = inputs.tree.members.composites if inputs.tree else ()
-    top = root_of(composites, inputs.groups[0])
+def _remove_gates(free: list[Pod], top: AnyGroup) -> Plan:
+    """Return the plan that removes the gates of pods below one group."""
     owner, namespace = top.metadata.controller, top.metadata.namespace
     reply = None
     if owner is not None:
