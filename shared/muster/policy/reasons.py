@@ -163,7 +163,7 @@ class Reason(StrEnum):
     DEADLINE_EXCEEDED = "DeadlineExceeded"
     """MUSTER_DEADLINE_SECONDS passed before everything was done."""
     WRITE_LIMIT = "WriteLimit"
-    """MUSTER_LIMIT_WRITES writes were made for one event; the next delivery continues."""
+    """100 writes were made for one event; the next delivery continues."""
     UNAUTHORIZED = "Unauthorized"
     """401: the API server does not accept the function's credentials."""
     FORBIDDEN = "Forbidden"
