@@ -61,7 +61,7 @@ def test_a_gang_waits_and_is_placed_once(stage: LocalStage) -> None:
     stage.sweep()
     count = {"TrainJob": 0, "JobSet": 0, "Job": 1}
     assert samples(stage, "muster_gang_placement_seconds_count") == count
-    assert samples(stage, "muster_gangs_waiting") == {"Unschedulable": 0}
+    assert samples(stage, "muster_gangs_waiting") == {}
     assert samples(stage, "muster_gangs_waiting_since_timestamp_seconds") == {}
     assert samples(stage, "muster_gangs_placed") == {"": 1}
     assert samples(stage, "muster_gave_up_total") == {}
