@@ -22,7 +22,8 @@ COMPOSING = (ROOT / "docs/composing.md").read_text()
 
 def test_every_reason_has_one_row_and_no_row_is_without_reason() -> None:
     """Users who look up a reason find what to do; a removed reason has no row."""
-    rows = Counter(re.findall(r"^- `(\w+)`: ", OPERATIONS, re.MULTILINE))
+    items = re.findall(r"^- ((?:`\w+`(?:, )?)+): ", OPERATIONS, re.MULTILINE)
+    rows = Counter(name for item in items for name in re.findall(r"`(\w+)`", item))
     assert rows == Counter(str(reason) for reason in Reason)
 
 
@@ -57,7 +58,7 @@ def test_every_setting_is_listed() -> None:
 
 def test_every_reply_is_listed() -> None:
     """And no other type is promised."""
-    assert re.findall(r"^\| `(dev\.muster\.[^`]+)` \|", COMPOSING, re.MULTILINE) == sorted(
+    assert re.findall(r"^- \[`(dev\.muster\.[^`]+)`\]", COMPOSING, re.MULTILINE) == sorted(
         REPLIES, key=list(REPLIES).index
     )
 
@@ -67,8 +68,8 @@ def test_every_label_and_annotation_is_listed() -> None:
     source = "".join(path.read_text() for path in (ROOT / "shared").rglob("*.py"))
     spelled = set(re.findall(r'"(muster\.dev/[a-z-]+)"', source))
     _, _, text = COMPOSING.partition("\n## Names, labels and annotations\n")
-    names = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
-    listed = [name for cell in names for name in re.findall(r"`(muster\.dev/[a-z-]+)`", cell)]
+    items = re.findall(r"^- ([^(]*) \(", text, re.MULTILINE)
+    listed = [name for item in items for name in re.findall(r"`(muster\.dev/[a-z-]+)`", item)]
     assert Counter(listed) == Counter(spelled)
 
 

@@ -22,8 +22,8 @@ MODULES = {"muster": library, "muster.testing": testing}
 
 
 def _listed(text: str) -> list[str]:
-    """Return the names in the first cells of the tables of a text."""
-    rows = re.findall(r"^\| ((?:`\w+` ?)+) \| \S", text, re.MULTILINE)
+    """Return the names that begin the items of the lists of a text."""
+    rows = re.findall(r"^- ((?:`\w+` ?)+): \S", text, re.MULTILINE)
     return [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
 
 
