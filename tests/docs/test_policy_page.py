@@ -50,7 +50,7 @@ def test_links_lead_somewhere(link: str) -> None:
 
 def test_explain_runs_as_shown() -> None:
     """The first command needs no cluster."""
-    _, *arguments = shlex.split(COMMANDS[0])
+    _, *arguments = shlex.split(COMMANDS[0], comments=True)
     result = CliRunner().invoke(
         main, [str(ROOT / argument) if "/" in argument else argument for argument in arguments]
     )
