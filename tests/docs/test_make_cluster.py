@@ -199,7 +199,6 @@ def test_without_go_up_names_the_missing_program(tmp_path: Path) -> None:
     assert not state_file().exists()
 
 
-@pytest.mark.thorough
 def test_down_ends_its_processes_and_none_with_a_reused_id(tmp_path: Path) -> None:
     """After a reboot the remembered process ids may be those of other programs."""
     folder = tmp_path / "muster-cluster-1"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.docs.commands import ROOT
 from tests.docs.screenshots import FOLDER, PICTURES, picture
 
 
-@pytest.mark.thorough
 def test_a_picture_shows_the_report_in_colour() -> None:
     """As text, without a font from the network."""
     svg = picture(("run", "--story", "indexed-job"))

@@ -61,7 +61,6 @@ def test_a_trigger_of_an_example_is_valid_for_knative(name: str) -> None:
     assert spec.subscriber.ref.name == name.replace("_", "-")
 
 
-@pytest.mark.thorough
 def test_racks_are_labelled_as_soon_as_the_gang_is_bound() -> None:
     """By the event of the PodGroup alone: the first sweep would come a minute later."""
     with RunningStack(EXAMPLES / "label_racks") as stack:

@@ -120,7 +120,6 @@ def changed_event(draw: st.DrawFn, events: list[Object]) -> Object:
     return event
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("name", steps.step_names())
 def test_no_content_of_an_event_is_an_error_of_the_function(name: str) -> None:
     """Senders decide what is in events; a 500 would be retried and look like a bug."""

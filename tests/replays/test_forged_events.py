@@ -147,7 +147,6 @@ TRUE_EVENTS = [
 ]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "namespace", "kind", "happened"), TRUE_EVENTS)
 def test_a_true_event_does_write(name: str, namespace: str, kind: str, happened: str) -> None:
     """A true event of the same form makes the function write, so the forged ones are not simply refused."""

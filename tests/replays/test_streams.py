@@ -160,14 +160,12 @@ def test_a_stream_ends_with_the_groups_that_were_recorded(moment: Moment) -> Non
     assert summarize(end.objects)["owners"] == golden[moment.story][moment.at]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_stream_may_come_in_reverse(moment: Moment) -> None:
     """The order of events does not matter."""
     assert groups_of(run(moment, recorded.events(moment.story)[::-1]).objects) == moment.expected
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("moment", FIRST)
 def test_a_stream_may_come_twice(moment: Moment, mode: str) -> None:
@@ -182,7 +180,6 @@ def test_references_may_come_in_reverse(moment: Moment) -> None:
     assert groups_of(run(moment, backwards).objects) == moment.expected
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("moment", FIRST)
 def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> None:

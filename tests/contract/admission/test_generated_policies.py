@@ -63,7 +63,6 @@ def real() -> Iterator[DryRunServer]:
         yield DryRunServer(client_of(str(made.kubeconfig)))
 
 
-@pytest.mark.thorough
 @NOT_SLOW
 @given(world=observations())
 def test_a_valid_policy_compiles_to_objects_the_api_server_accepts(

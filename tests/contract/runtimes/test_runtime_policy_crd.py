@@ -139,7 +139,6 @@ def patched() -> Iterator[KubernetesApi]:
         yield api
 
 
-@pytest.mark.thorough
 @NOT_SLOW
 @given(policy=policies(["a", "b", "c"]))
 def test_patched_crds_keep_every_valid_policy(patched: KubernetesApi, policy: dict[str, Any]) -> None:

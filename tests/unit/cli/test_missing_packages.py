@@ -17,7 +17,6 @@ main()
 """
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("package", "arguments"),
     [

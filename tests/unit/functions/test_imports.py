@@ -8,7 +8,6 @@ from muster.runtime.steps import step_names
 from tests import counts
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("step", step_names())
 def test_a_start_imports_as_many_modules_as_before(step: str) -> None:
     """tests/counts.yaml says it exactly; `make golden-update` accepts a change."""

@@ -141,7 +141,6 @@ def test_changes_between_stop_and_resume_are_recorded_afterwards(client: Client)
     recorder.stop()
 
 
-@pytest.mark.thorough
 def test_a_watch_that_the_server_ends_goes_on_where_it_ended(client: Client) -> None:
     """As the server does with a reader that is too slow: nothing is lost, and no change comes twice."""
     with TimelineRecorder(client, [JOBS], watch_seconds=1) as recorder:

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +18,6 @@ from tests.support.generated_policies import NOT_SLOW
 from tests.support.generated_replicas import replicas
 from tests.support.planning import plan_resize, resolve
 from tests.support.replicas import created, jobs_of, of_kind, seen, with_groups
-
-pytestmark = pytest.mark.thorough
 
 Drawn = tuple[Object, dict[str, Any]]
 FEW = settings(NOT_SLOW, max_examples=30)

@@ -6,7 +6,6 @@ import copy
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,8 +27,6 @@ from tests.support.builders import (
     with_spec,
 )
 from tests.support.planning import plan_conditions, plan_pod_groups, plan_resize, plan_workload
-
-pytestmark = pytest.mark.thorough
 
 FEW = settings(max_examples=60, deadline=None)
 NAMES = ("a", "b", "node")
