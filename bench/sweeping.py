@@ -25,6 +25,7 @@ from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.http.app import wall_clock
+from muster.runtime.telemetry.metrics import exposition_of
 
 EVENT = {"ce-specversion": "1.0", "ce-source": "/benchmark", "ce-type": "dev.muster.sweep"}
 
@@ -82,7 +83,7 @@ def _finished(handler: Handler) -> bool:
     """Return whether every object was looked at once, by the function's own metrics."""
     return b"muster_last_whole_sweep_timestamp_seconds" in b"".join(
         line
-        for line in handler.metrics.exposition().splitlines()
+        for line in exposition_of([handler.metrics]).splitlines()
         if line.startswith(b"muster_last_whole_sweep") and not line.endswith(b" 0.0")
     )
 

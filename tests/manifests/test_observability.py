@@ -18,7 +18,7 @@ from muster.policy.model import GangGivenUp, GangReport, WaitingGang
 from muster.policy.reasons import Reason
 from muster.policy.status.group_status import WORST_FIRST
 from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
-from muster.runtime.telemetry.metrics import Metrics
+from muster.runtime.telemetry.metrics import Metrics, exposition_of
 from muster.simulator.overlays import CLUSTER, load, of_kind
 
 FOLDER = EVENTING / "observability"
@@ -68,7 +68,7 @@ def exported_samples() -> dict[str, set[str]]:
     metrics.swept(Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED))
     metrics.called("get", "pods", "ok")
     metrics.dead_letter_stored("500")
-    families = text_string_to_metric_families(metrics.exposition().decode())
+    families = text_string_to_metric_families(exposition_of([metrics]).decode())
     return {sample.name: set(sample.labels) for family in families for sample in family.samples}
 
 

@@ -91,13 +91,7 @@ class Expired(ClusterError):
 
 
 def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterError:
-    """Return the error of an answer with a status of 400 or above.
-
-    Args:
-        status: the HTTP status code.
-        body: the parsed body: a Kubernetes Status object if it comes from the API server.
-        headers: the response headers; `Retry-After` in seconds is read.
-    """
+    """Return the error of an answer with a status of 400 or above."""
     status_object = _mapping(body) if _mapping(body).get("kind") == "Status" else {}
     reason = str(status_object.get("reason") or "")
     message = str(status_object.get("message") or body or f"HTTP {status}")
@@ -109,25 +103,27 @@ def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterEr
     return error
 
 
+_BY_STATUS: Mapping[int, type[ClusterError]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: ApiGone,
+    408: Unavailable,
+    409: Conflict,
+    410: Expired,
+    429: TooManyRequests,
+}
+
+
 def _class_of(status: int, reason: str, status_object: Mapping[str, Any]) -> type[ClusterError]:
-    if status == 404:
-        return Gone if _mapping(status_object.get("details")).get("name") else ApiGone
-    if status == 409:
-        return AlreadyExists if reason == "AlreadyExists" else Conflict
+    if status == 404 and _mapping(status_object.get("details")).get("name"):
+        return Gone
+    if status == 409 and reason == "AlreadyExists":
+        return AlreadyExists
     if status == 403 and _has_cause(status_object, "NamespaceTerminating"):
         return Terminating
-    by_status: dict[int, type[ClusterError]] = {
-        401: Unauthorized,
-        403: Forbidden,
-        408: Unavailable,
-        410: Expired,
-        429: TooManyRequests,
-    }
-    if status in by_status:
-        return by_status[status]
     if status == 504 and _has_cause(status_object, "ResourceVersionTooLarge"):
         return VersionTooLarge
-    return Unavailable if status >= 500 else Invalid
+    return _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
 
 
 def _has_cause(status_object: Mapping[str, Any], reason: str) -> bool:
@@ -136,7 +132,6 @@ def _has_cause(status_object: Mapping[str, Any], reason: str) -> bool:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    """Return a field of a Status; empty if a proxy wrote something else there."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -147,7 +147,6 @@ class _Execution:
 
 
 def _parent_of(action: Action) -> str:
-    """Return the name of the CompositePodGroup above a group to create; "" if there is none."""
     spec = (action.body or {}).get("spec") or {}
     return str(spec.get(_PARENT) or "")
 

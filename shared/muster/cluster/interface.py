@@ -38,58 +38,36 @@ class RawCluster(Protocol):
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """Return the live object, or None if there is none of that name."""
-        ...
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
         """Return the objects of a kind in one namespace or in all; `labels` and `fields` are selectors.
 
-        A list of the newest state waits up to 100 ms until the API server's cache is as new as etcd
-        (KEP-2340); one with `as_of` does not.
-
-        Args:
-            resource: the kind.
-            namespace: the namespace; "" for all.
-            labels: a label selector.
-            fields: a field selector.
-            as_of: the resourceVersion of an object just read, for the state of that moment; FROM_CACHE for
-                what the API server has in its cache; "" for the newest state. A hint: where that state is not
-                to be had, the list is of the newest.
+        `as_of` is the resourceVersion of an object just read, for the state of that moment; FROM_CACHE for
+        what the API server has in its cache; "" for the newest state, which may wait 100 ms. It is a hint:
+        where that state is not to be had, the list is of the newest.
         """
-        ...
 
     def write(self, action: Action, manager: str) -> Object:
-        """Carry out one action as a field manager.
+        """Carry out one action as a field manager; returns the object as it is stored, {} after a deletion.
 
         A deletion carries the UID of its target as a precondition; an object that is gone already is fine.
-
-        Returns:
-            The object as it is stored; {} after a deletion.
         """
-        ...
 
     def served_versions(self, group: str) -> frozenset[str]:
         """Return the served versions of an API group with their resources, as `v1beta1/podgroups`."""
-        ...
 
 
 class Cluster(RawCluster, Protocol):
-    """A cluster read and written in one shape, whichever version of scheduling.k8s.io it serves.
-
-    Attributes:
-        policy_namespace: the namespace of the administrator's ConfigMap `muster-policy`.
-    """
+    """A cluster read and written in one shape, whichever version of scheduling.k8s.io it serves."""
 
     @property
     def policy_namespace(self) -> str:
-        """See above."""
-        ...
+        """The namespace of the administrator's ConfigMap `muster-policy`."""
 
     def scheduling(self) -> SchedulingApi:
         """Return the versions of scheduling.k8s.io that the API server serves."""
-        ...
 
     def refresh(self) -> None:
         """Discover the served versions again at the next need."""
-        ...

@@ -19,13 +19,7 @@ class BadKubeconfigError(Exception):
 
 @dataclass(frozen=True)
 class Kubeconfig:
-    """One context of one or several files.
-
-    Attributes:
-        paths: the files, as the variable KUBECONFIG lists them.
-        context: the name of the context.
-        namespace: its namespace; "default" if it has none.
-    """
+    """One context of one or several files."""
 
     paths: str
     context: str
@@ -33,11 +27,7 @@ class Kubeconfig:
     _loader: KubeConfigLoader = field(repr=False)
 
     def client(self, user_agent: str = "muster") -> Client:
-        """Return a client with the credentials of the context; runs the exec plugin, if there is one.
-
-        Raises:
-            BadKubeconfigError: a certificate cannot be read, or the context is incomplete.
-        """
+        """Return a client with the credentials of the context; runs the exec plugin, if there is one."""
         configuration = Configuration()
         with _one_line_errors(self.paths):
             self._loader.load_and_set(configuration)
@@ -45,15 +35,7 @@ class Kubeconfig:
 
 
 def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
-    """Return a context of kubeconfig files.
-
-    Args:
-        paths: the files, as the variable KUBECONFIG lists them; those that do not exist are skipped.
-        context: its name; "" for the current-context of the first file that has one.
-
-    Raises:
-        BadKubeconfigError: no file exists, one cannot be read, or there is no such context.
-    """
+    """Return a context of kubeconfig files."""
     with _one_line_errors(paths):
         merger = KubeConfigMerger(paths)
         if merger.config is None:
@@ -67,11 +49,7 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
 
 
 def client_of(kubeconfig: str, user_agent: str = "muster") -> Client:
-    """Return a client of the current context of the files that a value of the variable KUBECONFIG lists.
-
-    Raises:
-        BadKubeconfigError: no file exists, or they cannot be used.
-    """
+    """Return a client of the current context of the files that a value of the variable KUBECONFIG lists."""
     return read_kubeconfig(kubeconfig).client(user_agent)
 
 

@@ -87,48 +87,24 @@ REPORT_TO_OWNERS = may("patch", *_OWNERS, *_JOBS, subresource="status") | may("c
 def missing_permissions(
     cluster: RawCluster, needed: Iterable[Permission], namespace: str, manager: str
 ) -> Permissions:
-    """Return the needed permissions that the caller does not have: one SelfSubjectAccessReview for each.
-
-    A SelfSubjectRulesReview would be one call, but it covers one namespace, not permissions in all of them,
-    and may be incomplete if RBAC is not the only authorizer.
-
-    Args:
-        cluster: the cluster; its credentials name the caller.
-        needed: the permissions to check.
-        namespace: the namespace to check, for an installation with Roles; empty for all namespaces.
-        manager: the field manager of the reviews.
-
-    Raises:
-        ClusterError: the API server does not answer, or forbids the review.
-    """
+    """Return the needed permissions that the caller does not have: one SelfSubjectAccessReview for each."""
     return frozenset(
         permission for permission in needed if not _is_allowed(cluster, permission, namespace, manager)
     )
 
 
 def _is_allowed(cluster: RawCluster, permission: Permission, namespace: str, manager: str) -> bool:
-    resource = permission.resource
-    # A request for a Namespace itself counts as one inside it, so that a Role can grant it.
-    checked_namespace = namespace if resource.namespaced or resource == NAMESPACES else ""
+    resource, reviews = permission.resource, SELF_SUBJECT_ACCESS_REVIEWS
     attributes = {
         "verb": permission.verb,
         "group": resource.group,
         "resource": resource.plural,
         "subresource": permission.subresource,
         "name": permission.name,
-        "namespace": checked_namespace,
+        # A request for a Namespace itself counts as one inside it, so that a Role can grant it.
+        "namespace": namespace if resource.namespaced or resource == NAMESPACES else "",
     }
-    identity = {
-        "apiVersion": SELF_SUBJECT_ACCESS_REVIEWS.api_version,
-        "kind": SELF_SUBJECT_ACCESS_REVIEWS.kind,
-        "metadata": {},
-    }
-    review = cluster.write(
-        Action(
-            Verb.CREATE,
-            ObjectRef(SELF_SUBJECT_ACCESS_REVIEWS.api_version, SELF_SUBJECT_ACCESS_REVIEWS.kind, "", ""),
-            identity | {"spec": {"resourceAttributes": attributes}},
-        ),
-        manager,
-    )
-    return bool(review["status"]["allowed"])
+    identity = {"apiVersion": reviews.api_version, "kind": reviews.kind, "metadata": {}}
+    body = identity | {"spec": {"resourceAttributes": attributes}}
+    target = ObjectRef(reviews.api_version, reviews.kind, "", "")
+    return bool(cluster.write(Action(Verb.CREATE, target, body), manager)["status"]["allowed"])

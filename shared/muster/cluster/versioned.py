@@ -93,6 +93,5 @@ class Versioned:
 
 
 def _to_served(served: Resource, body: Any) -> Any:
-    """Return a body or patch in the served version; a JSON patch has the same paths in all versions."""
     is_object = served.group == versions.GROUP and isinstance(body, Mapping)
     return versions.to_served(SchedulingApi(served.version), body) if is_object else body

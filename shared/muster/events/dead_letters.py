@@ -77,11 +77,7 @@ class DeadLetter:
 
 
 def of_request(headers: Mapping[str, str], body: bytes) -> DeadLetter:
-    """Return the dead letter of a request, in binary or structured mode.
-
-    Raises:
-        UnreadableEvent: the request is no CloudEvent.
-    """
+    """Return the dead letter of a request, in binary or structured mode."""
     text = JSONFormat().write(receive(headers, body))
     event = json.loads(text)
     whole = len(text) <= MOST_BYTES
@@ -118,11 +114,7 @@ def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
 
 
 def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
-    """Return the dead letter of a ConfigMap.
-
-    Raises:
-        ValueError: the ConfigMap was changed and has no valid event any more.
-    """
+    """Return the dead letter of a ConfigMap."""
     data = config_map.get("data") or {}
     text = data.get(_EVENT, "")
     try:
@@ -134,7 +126,6 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
 
 
 def _service(url: str) -> str:
-    """Return Service and path of a URL inside the cluster, `muster/create-workload`; "" without a host."""
     parts = urlsplit(url)
     service, path = (parts.hostname or "").partition(".")[0], parts.path.strip("/")
     return f"{service}/{path}" if service and path else service

@@ -44,11 +44,7 @@ class UnreadableEvent(ValueError):
 
 
 def receive(headers: Mapping[str, str], body: bytes) -> BaseCloudEvent:
-    """Return the CloudEvent of a request, in binary or structured mode.
-
-    Raises:
-        UnreadableEvent: the request is no CloudEvent 1.0.
-    """
+    """Return the CloudEvent of a request, in binary or structured mode."""
     message = HTTPMessage({name.lower(): value for name, value in headers.items()}, body)
     # from_http looks for ce- headers, not at the content type (cloudevents/sdk-python issue 63).
     is_structured = message.headers.get("content-type", "").lower().startswith(STRUCTURED)
@@ -90,52 +86,34 @@ def parse(headers: Mapping[str, str], body: bytes) -> Event:
 
 
 def owner_of(event: OtherEvent) -> ObjectRef:
-    """Return the object that a reply event of a step is about: `owner` of its data (`muster.events.replies`).
-
-    Raises:
-        UnreadableEvent: the event has no such data.
-    """
+    """Return the object that a reply event of a step is about: `owner` of its data."""
     owner = _object(_object(event.data, "data").get("owner"), "data.owner")
     return _ref(owner, owner, "data.owner", "data.owner")
 
 
-def _ref(kinds: Mapping[str, Any], names: Mapping[str, Any], kinds_path: str, names_path: str) -> ObjectRef:
+def _ref(kinds: Mapping[str, Any], names: dict[str, Any], kinds_path: str, names_path: str) -> ObjectRef:
     return ObjectRef(
-        api_version=_text(kinds, kinds_path, "apiVersion", API_VERSION),
-        kind=_text(kinds, kinds_path, "kind", KIND),
-        namespace=_text(names, names_path, "namespace", NAMESPACE, optional=True),
-        name=_text(names, names_path, "name", NAME),
-        uid=_text(names, names_path, "uid", UID, optional=True),
+        _text(kinds, kinds_path, "apiVersion", API_VERSION),
+        _text(kinds, kinds_path, "kind", KIND),
+        _text({"namespace": ""} | names, names_path, "namespace", NAMESPACE),
+        _text(names, names_path, "name", NAME),
+        _text({"uid": ""} | names, names_path, "uid", UID),
     )
 
 
-def _object(value: Any, path: str) -> Mapping[str, Any]:
+def _object(value: Any, path: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UnreadableEvent("is missing" if value is None else "must be a JSON object", path)
     return value
 
 
-def _text(
-    holder: Mapping[str, Any],
-    holder_path: str,
-    field: str,
-    pattern: re.Pattern[str],
-    *,
-    optional: bool = False,
-) -> str:
-    value = holder.get(field)
-    path = f"{holder_path}.{field}"
-    if value is None and optional:
-        return ""
+def _text(holder: Mapping[str, Any], holder_path: str, field: str, pattern: re.Pattern[str]) -> str:
+    value, path = holder.get(field), f"{holder_path}.{field}"
     if value is None:
         raise UnreadableEvent("is missing", path)
+    shown = json.dumps(value)[:80]
     if not isinstance(value, str):
-        raise UnreadableEvent(f"must be a string, not {_shown(value)}", path)
+        raise UnreadableEvent(f"must be a string, not {shown}", path)
     if not pattern.fullmatch(value):
-        raise UnreadableEvent(f"{_shown(value)} cannot be the {field} of a Kubernetes object", path)
+        raise UnreadableEvent(f"{shown} cannot be the {field} of a Kubernetes object", path)
     return value
-
-
-def _shown(value: Any) -> str:
-    """Return a value as JSON, cut to 80 characters."""
-    return json.dumps(value)[:80]

@@ -67,12 +67,7 @@ def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def grouped_owner(event: ResourceEvent, owner: OwnerObject | None) -> ObjectRef | NoOp:
-    """Return the Job or JobSet of the event, unless its own fields show that no group of its can change.
-
-    Args:
-        event: the event.
-        owner: `owner_in` of it.
-    """
+    """Return the Job or JobSet of the event, unless its own fields show that no group of its can change."""
     if owner is None:
         return event.ref
     kind = known_kind_of(owner)
@@ -95,7 +90,6 @@ def resized(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def _why_no_groups(owner: OwnerObject) -> NoOp | None:
-    """Return why an owner gets no groups of its own, by its own fields; None if it may get some."""
     kind = known_kind_of(owner)
     if owner.being_deleted:
         return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
@@ -111,14 +105,7 @@ def _why_no_groups(owner: OwnerObject) -> NoOp | None:
 
 
 def stopped_or_started(owner: OwnerObject) -> bool:
-    """Whether a Job or JobSet is or was suspended, was restarted, has failed, or has all its pods running.
-
-    A Job whose pods all run and whose condition says so already is not examined again.
-
-    A Job that lost pods counts too. Its update comes within about a second of the loss, because the Job
-    controller counts a pod as failed when its deletion begins, and only an update of the Job does: the
-    PodGroup keeps its condition, and the delete event of a pod comes after the pod's grace period.
-    """
+    """Whether a Job or JobSet is or was suspended, was restarted, has failed, or has all its pods running."""
     conditions = owner.status.conditions
     if owner.spec.suspend or is_true(conditions, "Failed"):
         return True

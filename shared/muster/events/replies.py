@@ -5,6 +5,7 @@ Fields of the data are added, never renamed. Docstrings and descriptions are pub
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -107,19 +108,8 @@ REPLIES: dict[str, type[BaseModel]] = {
 """The data of every reply event, by its type."""
 
 
-def reply_event(
-    reply: Reply, *, step: str, event_id: str, now: datetime, cluster_name: str = ""
-) -> HTTPMessage:
-    """Headers and body of the reply event, in binary mode.
-
-    Args:
-        reply: the reply of the plan.
-        step: the name of the step, `create_workload`.
-        event_id: the id of the event that is answered. The reply's id consists of it and the step, so that
-            the answer to a retry has the same source and id.
-        now: the time of the reply, with a time zone.
-        cluster_name: the value of the extension `cluster`; "" sends none.
-    """
+def reply_event(reply: Reply, step: str, event_id: str, now: datetime, cluster_name: str = "") -> HTTPMessage:
+    """Return headers and body of the reply event, in binary mode; a retry gets the same source and id."""
     attributes: dict[str, Any] = {
         "specversion": "1.0",
         "id": f"{event_id}.{step}",
@@ -132,20 +122,10 @@ def reply_event(
     if cluster_name:
         attributes["cluster"] = cluster_name
     owner = reply.owner
-    about = {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "namespace": owner.namespace,
-        "name": owner.name,
-        "uid": owner.uid,
-    }
+    about = {to_camel(name): value for name, value in asdict(owner).items()}
     return to_binary(CloudEvent(attributes, {**reply.data, "owner": about}), JSONFormat())
 
 
 def subject(ref: ObjectRef) -> str:
-    """Return the subject of events about an object, in the form of ApiServerSource, `/apis/v1` included.
-
-    A cluster-scoped object has an empty namespace: `.../namespaces//clustertrainingruntimes/torch`. The
-    plural is guessed, as there, because an owner may be of a kind that Muster does not know.
-    """
+    """Return the subject of events about an object, in the form of ApiServerSource, `/apis/v1` included."""
     return f"/apis/{ref.api_version}/namespaces/{ref.namespace}/{guess_plural(ref.kind)}/{ref.name}"

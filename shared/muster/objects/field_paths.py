@@ -16,11 +16,7 @@ Path = tuple[Part, ...]
 
 @dataclass(frozen=True)
 class FieldPath:
-    """One field that holds a string.
-
-    Attributes:
-        path: from the root of the object.
-    """
+    """One field that holds a string."""
 
     path: Path
 
@@ -72,7 +68,6 @@ def owned_by(body: Mapping[str, Any], manager: str, fields: Iterable[FieldPath])
 
 
 def _has(fields_v1: Any, path: Path) -> bool:
-    """Whether a field set (FieldsV1) has a field: `f:labels`, or of a list entry `k:{"name":"node"}`."""
     at = fields_v1
     for part in path:
         key = (

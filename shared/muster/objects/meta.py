@@ -122,11 +122,7 @@ class KubernetesObject(View):
 
     @classmethod
     def read(cls, body: Mapping[str, Any]) -> Self:
-        """Return the view of an object as parsed JSON.
-
-        Raises:
-            pydantic.ValidationError: a field has a type that no API server would have stored.
-        """
+        """Return the view of an object as parsed JSON."""
         # Of `replicated_jobs` the API server knows nothing.
         return cls.model_validate(body, by_alias=True, by_name=False)
 

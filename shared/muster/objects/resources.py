@@ -129,13 +129,7 @@ class SchedulingApi:
 
 
 def by_kind(api_version: str, kind: str) -> Resource:
-    """Return the resource of an object's `apiVersion` and `kind`.
-
-    Kinds are distinguished by group; the version may be any.
-
-    Raises:
-        LookupError: Muster neither reads nor writes the kind.
-    """
+    """Return the resource of an object's `apiVersion` and `kind`."""
     group = api_version.rpartition("/")[0]
     for resource in ALL:
         if (resource.group, resource.kind) == (group, kind):

@@ -145,12 +145,7 @@ class PodGroupStatus(View):
 
 
 class PodGroup(KubernetesObject):
-    """A PodGroup.
-
-    Attributes:
-        minimum_field: the field of its scheduling policy that says how many members it needs.
-        member_kind: what that field counts, for messages.
-    """
+    """A PodGroup."""
 
     minimum_field: ClassVar[str] = "minCount"
     member_kind: ClassVar[str] = "pods"

@@ -26,11 +26,7 @@ _OLD_MODES = {"Pod": "single", "PodGroup": "all"}
 
 
 def choose(served: frozenset[str]) -> SchedulingApi:
-    """Return the versions to use.
-
-    Args:
-        served: versions and resources by discovery, as `v1beta1/podgroups`.
-    """
+    """Return the versions to use."""
     usable = [
         version
         for version in (WORKLOADS.version, V1ALPHA2)

@@ -31,29 +31,17 @@ SafeLoader.yaml_implicit_resolvers = {
 
 
 def load(text: str | bytes) -> Any:
-    """Return the data of a text that is a single YAML document.
-
-    Raises:
-        yaml.YAMLError: the text is not YAML, or has several documents.
-    """
+    """Return the data of a text that is a single YAML document."""
     return yaml.load(text, SafeLoader)  # noqa: S506 - a subclass of yaml.SafeLoader
 
 
 def load_all(text: str | bytes) -> list[Any]:
-    """Return the data of all documents of a YAML stream, without empty documents.
-
-    Raises:
-        yaml.YAMLError: the text is not YAML.
-    """
+    """Return the data of all documents of a YAML stream, without empty documents."""
     return [document for _, document in documents_with_lines(text)]
 
 
 def documents_with_lines(text: str | bytes) -> Iterator[tuple[int, Any]]:
-    """Yield each document of a YAML stream that is not empty, with the line, from 1, in which it begins.
-
-    Raises:
-        yaml.YAMLError: the text is not YAML.
-    """
+    """Yield each document of a YAML stream that is not empty, with the line, from 1, in which it begins."""
     loader = SafeLoader(text)
     try:
         while loader.check_node():

@@ -21,48 +21,35 @@ class BadSettingError(Exception):
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a function: variables `MUSTER_<NAME>`, and `KUBECONFIG` for `kubeconfig`.
-
-    Attributes:
-        log_level: the lowest level that is logged: DEBUG, INFO, WARNING, ERROR.
-        cluster_name: a name of the cluster for log lines and replies.
-        namespace: the only namespace that sweeps look at, if roles are limited to it; empty for all.
-        policy_namespace: the namespace of the administrator's ConfigMap `muster-policy`; if empty, the pod's
-            own.
-        api_server: URL of an API server without credentials, as on one machine.
-        kubeconfig: path of a kubeconfig file.
-        traces: `otlp` sends OpenTelemetry traces to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra
-            muster[traces].
-        threads: requests that are answered at the same time. Not below `containerConcurrency`, which leaves
-            some of them to probes.
-        deadline_seconds: how long calls are made and awaited for one event or one sweep. Below the delivery
-            timeout of the triggers, else a broker gives up on an event that is still in work.
-        sweep_jitter_seconds: the longest random delay of a sweep, so that not all functions list at the same
-            moment; 0 for none.
-        dead_letter_limit: the most dead letters that are kept; the oldest are deleted first.
-        dead_letter_namespace: the namespace of dead letters; if empty, the pod's own.
-    """
+    """The settings of a function: variables `MUSTER_<NAME>`, and `KUBECONFIG` for `kubeconfig`."""
 
     log_level: str = "INFO"
+    """The lowest level that is logged: DEBUG, INFO, WARNING, ERROR."""
     cluster_name: str = ""
+    """A name of the cluster for log lines and replies."""
     namespace: str = ""
+    """The only namespace that sweeps look at, if roles are limited to it; empty for all."""
     policy_namespace: str = ""
+    """That of the administrator's ConfigMap `muster-policy`; if empty, the pod's own."""
     api_server: str = ""
+    """URL of an API server without credentials, as on one machine."""
     kubeconfig: str = ""
     traces: str = ""
+    """`otlp` sends traces to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra muster[traces]."""
     threads: int = 24
+    """Requests answered at the same time; above `containerConcurrency`, which leaves some to probes."""
     deadline_seconds: float = 8.0
+    """Calls are made for one event or sweep so long; less than the triggers wait for an answer."""
     sweep_jitter_seconds: float = 2.0
+    """The longest random delay of a sweep, so that not all functions list at once; 0 for none."""
     dead_letter_limit: int = 100
+    """The most dead letters that are kept; the oldest are deleted first."""
     dead_letter_namespace: str = ""
+    """If empty, the pod's own."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings of the environment; missing and empty variables keep their defaults.
-
-    Raises:
-        BadSettingError: a value cannot be used; the message has the variable, its value and valid values.
-    """
+    """Return the settings of the environment; missing and empty variables keep their defaults."""
     variables = {field.name: f"MUSTER_{field.name.upper()}" for field in fields(Settings)}
     variables["kubeconfig"] = "KUBECONFIG"
     return Settings(
@@ -103,9 +90,6 @@ def connect(
     """Return the cluster by URL, else by kubeconfig, else by the pod's service account.
 
     The URL comes first: only the local stack sets it, while many shells have a KUBECONFIG.
-
-    Raises:
-        BadSettingError: none of the three is available, or the kubeconfig cannot be used.
     """
     # The kubernetes package takes 0.4 s to import, which planning and tests do not need.
     from muster.cluster.http.client import Client  # noqa: PLC0415

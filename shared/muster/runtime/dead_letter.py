@@ -6,11 +6,9 @@ Not a `Step`: it keeps events that a step refused as unreadable too. It shares o
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping
 from operator import itemgetter
 from threading import Lock
-from typing import Any
 
 from muster.cluster.errors import AlreadyExists, Gone, Unavailable
 from muster.cluster.interface import RawCluster
@@ -35,21 +33,7 @@ PERMISSIONS = may("create list delete", CONFIGMAPS)
 
 
 class DeadLetters:
-    """Keeps the newest dead letters, up to a limit; safe to use from several threads.
-
-    Args:
-        cluster: the cluster that stores them.
-        settings: the limit and the namespace.
-        clock: returns the time, with a time zone.
-
-    Attributes:
-        name: the name of the function, as in `Handler`.
-        manager: its field manager.
-        permissions: the permissions of its service account.
-        namespace: the namespace of the ConfigMaps.
-        in_flight: the events in work.
-        metrics: counters of the events handled so far.
-    """
+    """Keeps the newest dead letters, up to a limit; safe to use from several threads."""
 
     def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
         self.name = NAME
@@ -61,7 +45,7 @@ class DeadLetters:
         self._cluster = cluster
         self._clock = clock
         self.namespace = settings.dead_letter_namespace or own_namespace()
-        self._kept: deque[str] | None = None
+        self._kept: list[str] | None = None
         self._lock = Lock()
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
@@ -88,7 +72,7 @@ class DeadLetters:
         config_map = dead_letters.to_config_map(letter, self.namespace)
         with self._lock:
             if self._kept is None:
-                self._kept = deque(self._stored())
+                self._kept = self._stored()
         try:
             self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
         except AlreadyExists:
@@ -101,17 +85,14 @@ class DeadLetters:
             while len(self._kept) > self.settings.dead_letter_limit:
                 # Does nothing if the letter was redriven meanwhile.
                 self._cluster.write(Action(Verb.DELETE, self._ref(self._kept[0])), self.manager)
-                self._kept.popleft()
+                del self._kept[0]
         return Outcome(OutcomeKind.DONE, Reason.DEAD_LETTER_STORED, message, actions=1)
 
     def _stored(self) -> list[str]:
         """Return the names of the stored letters, oldest first."""
         config_maps = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
-        letters = (
-            body["metadata"]
-            for body in config_maps
-            if body["metadata"]["name"].startswith(dead_letters.PREFIX)
-        )
+        found = (body["metadata"] for body in config_maps)
+        letters = (letter for letter in found if letter["name"].startswith(dead_letters.PREFIX))
         return [letter["name"] for letter in sorted(letters, key=itemgetter("creationTimestamp", "name"))]
 
     def _ref(self, name: str) -> ObjectRef:
@@ -121,12 +102,12 @@ class DeadLetters:
         self, headers: Mapping[str, str], letter: DeadLetter | None, outcome: Outcome, seconds: float
     ) -> None:
         self.metrics.answered(None, outcome, seconds, self._clock())
-        fields: dict[str, Any] = logs.claimed(headers)
+        fields = logs.claimed(headers)
         if letter is not None:
             self.metrics.dead_letter_stored(letter.code)
-            attributes = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
-            fields = {name: logs.claim(value) for name, value in attributes.items()}
+            fields = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
             fields |= {"dead_letter": letter.name, "failed": letter.function, "code": letter.code}
+            fields = {name: logs.claim(value) for name, value in fields.items()}
         logs.outcome_line(NAME, outcome, **fields, duration_ms=round(seconds * 1000, 1))
 
 

@@ -25,22 +25,7 @@ class DeadlineExceeded(Unavailable):
 
 
 class DeadlineClient:
-    """Forwards calls, counts them, and refuses them after the deadline.
-
-    No call waits beyond the deadline for its answer: the broker gives up on the event soon after, and would
-    deliver it a second time while the first delivery is still in work.
-
-    Args:
-        cluster: the cluster to call.
-        seconds: the time until the deadline.
-        on_call: called after every forwarded call.
-        spans: the factory of a span for each call.
-
-    Attributes:
-        calls: the number of forwarded calls.
-        newest: whether lists as of an object's version are of the newest state, as in a sweep: the objects
-            that it reads may have changed last when Muster was not running.
-    """
+    """Forwards calls, counts them, and refuses them after the deadline."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ from muster.policy.reasons import Reason
 from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.http import responses
-from muster.runtime.http.responses import HttpAnswer
+from muster.runtime.http.responses import BODY_TOO_LARGE, HttpAnswer
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.runs import Runs
 from muster.runtime.step import Step
@@ -43,10 +43,7 @@ _CONFLICTS = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
 def run_step(
     step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock, spans: Spans = no_spans
 ) -> Outcome:
-    """Observe an object, plan, and execute the plan, each in a span of its own; never raises.
-
-    All three are repeated a few times after a conflict with another writer. Every error becomes an outcome.
-    """
+    """Observe an object, plan, and execute the plan; again a few times after a conflict; never raises."""
     for _ in range(_TRIES):
         outcome = _run_once(step, cluster, subject, clock, spans)
         if outcome.reason not in _CONFLICTS:
@@ -103,23 +100,7 @@ class InFlight:
 
 
 class Handler:
-    """Answers the events of one step; safe to use from several threads.
-
-    Args:
-        step: the step to run.
-        cluster: the cluster to run it on.
-        settings: the deadline, and the cluster name for logs and replies.
-        clock: returns the time, with a time zone.
-        spans: the factory of trace spans; None takes the one that the settings select.
-
-    Attributes:
-        name: the step's name, which is the function's.
-        manager: the step's field manager.
-        permissions: the step's permissions.
-        namespace: the only namespace that it works in; empty for all.
-        in_flight: the events in work.
-        metrics: counters of the events handled so far.
-    """
+    """Answers the events of one step; safe to use from several threads."""
 
     def __init__(
         self, step: Step, cluster: Cluster, settings: Settings, clock: Clock, spans: Spans | None = None
@@ -159,7 +140,9 @@ class Handler:
                 event = parse(headers, body)
                 about = logs.about(event)
                 outcome = self._outcome(event, cluster)
-                reply = self._reply(event, outcome)
+                if outcome.reply is not None:
+                    cluster_name, now = self.settings.cluster_name, self._clock()
+                    reply = reply_event(outcome.reply, self.name, event.id, now, cluster_name)
             except Exception as error:  # noqa: BLE001 - an error that escapes here would lose the event
                 outcome = responses.of_error(error)
             self._report(event, outcome, started, **about, api_calls=cluster.calls)
@@ -169,8 +152,8 @@ class Handler:
 
     def refuse(self, headers: Mapping[str, str]) -> HttpAnswer:
         """Return the answer to a request whose body is too large."""
-        self._report(None, responses.BODY_TOO_LARGE, time.perf_counter(), **logs.claimed(headers))
-        return responses.answer(responses.BODY_TOO_LARGE)
+        self._report(None, BODY_TOO_LARGE, time.perf_counter(), **logs.claimed(headers))
+        return responses.answer(BODY_TOO_LARGE)
 
     def _outcome(self, event: Event, cluster: DeadlineClient) -> Outcome:
         if isinstance(event, Sweep):
@@ -194,17 +177,6 @@ class Handler:
         for milestone in outcome.milestones:
             self.metrics.milestone_reached(milestone)
         return outcome
-
-    def _reply(self, event: Event, outcome: Outcome) -> HTTPMessage | None:
-        if outcome.reply is None:
-            return None
-        return reply_event(
-            outcome.reply,
-            step=self.name,
-            event_id=event.id,
-            now=self._clock(),
-            cluster_name=self.settings.cluster_name,
-        )
 
     def _report(self, event: Event | None, outcome: Outcome, started: float, /, **fields: Any) -> None:
         seconds = time.perf_counter() - started

@@ -41,21 +41,13 @@ class Function:
         self._functions.wait_until_idle()
 
 
-def serve_step(step: Step) -> Function:
-    """Return the function of a step, configured by the environment.
-
-    Raises:
-        BadSettingError: the environment names no cluster, or has a value that cannot be used.
-    """
-    return _serve(step)
-
-
 def serve_dead_letters() -> Function:
-    """Return the function that keeps dead letters; see `serve_step`."""
-    return _serve(None)
+    """Return the function that keeps dead letters."""
+    return serve_step(None)
 
 
-def _serve(step: Step | None) -> Function:
+def serve_step(step: Step | None) -> Function:
+    """Return the function of a step, configured by the environment; None keeps dead letters."""
     settings = config.from_environment()
     logs.configure(settings.log_level)
     return Function(Functions.connected([step], settings))

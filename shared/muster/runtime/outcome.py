@@ -12,18 +12,13 @@ from muster.policy.model import GangReport, Milestone, Reply
 
 
 class OutcomeKind(StrEnum):
-    """The five kinds of outcome."""
+    """What became of an event; only that of REQUEUE is to be delivered again."""
 
     DONE = "done"
-    """A plan was carried out."""
     NOTHING = "nothing"
-    """No write was needed."""
     REQUEUE = "requeue"
-    """The event must be delivered again."""
     UNREADABLE = "unreadable"
-    """The event is invalid; delivering it again would not help."""
     BUG = "bug"
-    """A bug of Muster, or an unexpected error."""
 
 
 STATUS = {
@@ -41,14 +36,9 @@ class Outcome:
     """The outcome of one event, or of one object of a sweep.
 
     Attributes:
-        kind: one of the five kinds.
-        reason: the reason of the plan, or a `Reason` of the runtime.
-        message: details of the reason; never a whole object.
-        subject: the object that the event was about, if known.
         actions: the number of writes that succeeded.
-        reply: the reply event of the answer, if any.
-        status: an HTTP status in place of the kind's; None takes the kind's.
-        retry_after: the API server's Retry-After in seconds; None if it sent none.
+        status: an HTTP status in place of the kind's.
+        retry_after: the API server's Retry-After in seconds.
         error: the exception, for its trace in the log.
         gangs: the gangs of the owner, if the step reports on them.
         milestones: placements and given-up gangs that the writes reported, for metrics.
@@ -74,15 +64,7 @@ class Outcome:
 
 @dataclass
 class GangTally:
-    """The gangs of all owners that one round of sweeps has examined.
-
-    Attributes:
-        reported: whether the step reports on gangs at all.
-        placed: the number of gangs that are placed.
-        waiting: the number of gangs that wait, by reason.
-        since: when the gang began to wait that has waited longest, by reason; none of a gang without a time.
-        gave_up: the number of owners without a gang, or without one of their gangs, by reason.
-    """
+    """The gangs of all owners that one round of sweeps has examined; what waits or gave up by reason."""
 
     reported: bool = False
     placed: int = 0

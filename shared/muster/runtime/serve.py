@@ -33,28 +33,13 @@ LARGEST_BODY = 4 * BODY_LIMIT
 
 
 class Functions:
-    """The functions of one process: each at a path of its own, a single one also at `/`.
-
-    Args:
-        functions: each with the cluster whose API server its readiness asks.
-
-    Attributes:
-        name: the name of the only function, or `muster` for several.
-        settings: the settings of the process.
-        app: the WSGI app.
-    """
+    """The functions of one process: each at a path of its own, a single one also at `/`."""
 
     def __init__(self, *functions: tuple[Receiver, RawCluster]) -> None:
         self._receivers = [receiver for receiver, _ in functions]
         self._readiness = {
-            receiver.name: Readiness(
-                cluster,
-                function=receiver.name,
-                manager=receiver.manager,
-                permissions=receiver.permissions,
-                namespace=receiver.namespace,
-            )
-            for receiver, cluster in functions
+            of.name: Readiness(cluster, of.name, of.manager, of.permissions, of.namespace)
+            for of, cluster in functions
         }
         self.name = self._receivers[0].name if len(functions) == 1 else "muster"
         self.settings = self._receivers[0].settings
@@ -62,20 +47,14 @@ class Functions:
 
     @classmethod
     def connected(cls, steps: Sequence[Step | None], settings: Settings) -> Self:
-        """Return the functions of steps, connected to the cluster of the settings; None keeps dead letters.
-
-        Raises:
-            BadSettingError: the settings name no cluster, or a kubeconfig that cannot be used.
-        """
+        """Return the functions of steps, connected to the configured cluster; None keeps dead letters."""
         functions: list[tuple[Receiver, RawCluster]] = []
         for step in steps:
             cluster = config.connect(settings, dead_letter.MANAGER if step is None else step.manager)
-            receiver: Receiver = (
-                DeadLetters(cluster, settings, wall_clock)
-                if step is None
-                else Handler(step, cluster, settings, wall_clock)
-            )
-            functions.append((receiver, cluster))
+            if step is None:
+                functions.append((DeadLetters(cluster, settings, wall_clock), cluster))
+            else:
+                functions.append((Handler(step, cluster, settings, wall_clock), cluster))
         made = cls(*functions)
         made.last_known()  # begins the check before the first probe, so that problems are logged at once
         return made
@@ -137,10 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """End waitress's loop as Ctrl-C does.
-
-    Events in work are finished; if an answer is lost, the event is delivered again and needs no write.
-    """
+    """End waitress's loop as Ctrl-C does."""
     raise KeyboardInterrupt
 
 

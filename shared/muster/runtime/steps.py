@@ -29,24 +29,12 @@ def step_names() -> list[str]:
 
 
 def step_named(name: str) -> Step:
-    """Return the step of that name, `create_workload` or `create-workload`.
-
-    Raises:
-        LookupError: there is no such step; the message lists all names.
-    """
+    """Return the step of that name, `create_workload` or `create-workload`."""
     return load_step(step_file(name))
 
 
 def step_file(name: str, own: Mapping[str, Path] = MappingProxyType({})) -> Path:
-    """Return the step.py of a step or Service.
-
-    Args:
-        name: `create_workload` or `create-workload`.
-        own: the step.py of steps that are not Muster's, by the names of their Services.
-
-    Raises:
-        LookupError: there is no such step; the message lists all names.
-    """
+    """Return the step.py of a step or Service."""
     folder, service = name.replace("-", "_"), name.replace("_", "-")
     if service in own:
         return own[service]
@@ -56,16 +44,11 @@ def step_file(name: str, own: Mapping[str, Path] = MappingProxyType({})) -> Path
 
 
 def find_step(name: str) -> Step:
-    """Return the step of a name, or of the path of another step: its folder or its step.py.
-
-    Raises:
-        LookupError: there is neither; the message lists Muster's names.
-    """
+    """Return the step of a name, or of the path of another step: its folder or its step.py."""
     path = Path(name)
-    if path.suffix == ".py" and path.is_file():
-        return load_step(path.resolve())
-    if (path / _STEP).is_file():
-        return load_step((path / _STEP).resolve())
+    for file in (path, path / _STEP):
+        if file.suffix == ".py" and file.is_file():
+            return load_step(file.resolve())
     try:
         return step_named(name)
     except LookupError as error:
@@ -75,15 +58,6 @@ def find_step(name: str) -> Step:
 @cache
 def load_step(path: Path) -> Step:
     """Return the `STEP` of a file; the file is executed once per process."""
-    return fresh_step(path)
-
-
-def fresh_step(path: Path) -> Step:
-    """Return the `STEP` of a file; the file is executed at every call.
-
-    Raises:
-        BadStepError: the file has an error, or no STEP.
-    """
     try:
         step = runpy.run_path(str(path)).get("STEP")
     except Exception as error:

@@ -62,20 +62,7 @@ class Sweeps:
         self._gangs = GangTally()
 
     def sweep(self, cluster: DeadlineClient, event: Sweep, delay: float = 0.0) -> Outcome:
-        """Continue the round until its end or the deadline.
-
-        An object that fails neither stops the others nor requeues the sweep: the next sweep comes anyway.
-        Every write and every failure is a log line of its own. There is no reply event, because an answer has
-        room for one event and a sweep may do many writes.
-
-        Args:
-            cluster: the cluster; the sweep ends at its deadline.
-            event: the sweep event.
-            delay: seconds to wait first.
-
-        Raises:
-            ClusterError: the API server does not answer, or limits the rate of requests.
-        """
+        """Continue the round until its end or the deadline."""
         if not self._sweeping.acquire(blocking=False):
             return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is running")
         try:
@@ -112,10 +99,8 @@ class Sweeps:
     def _look_at(self, cluster: DeadlineClient, name: str, event: Sweep) -> tuple[list[Outcome], bool]:
         """Return the outcome of each object of a namespace, and whether the time was enough for all of them.
 
-        A namespace that cannot be read does not keep others from being swept.
-
-        Raises:
-            ClusterError: the API server does not answer, or limits the rate of requests.
+        A namespace that cannot be read does not keep others from being swept, but an API server that does not
+        answer, or limits the rate of requests, ends the sweep.
         """
         outcomes: list[Outcome] = []
         try:
@@ -137,7 +122,6 @@ class Sweeps:
         return outcomes, True
 
     def _outcome_by_lists(self, listed: ListedNamespace, subject: ObjectRef) -> Outcome | None:
-        """Return the outcome if no write is needed by the lists; None if the step has to run."""
         try:
             decision = self._step.plan(self._step.observe(listed, subject), self._clock())
         except Exception as error:  # noqa: BLE001 - other errors are reported by the live run
@@ -156,11 +140,7 @@ class Sweeps:
 
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:
-    """Return the delay of a sweep, 0 to `spread` seconds, so that functions do not all list at once.
-
-    It is computed from the event's id and the step's name: all functions get the same event, and a retry has
-    the same delay.
-    """
+    """Return the delay of a sweep, up to `spread` seconds: another for each step, the same for a retry."""
     return _stable_number(f"{event.id} {step.name}", 1000) / 1000 * spread
 
 

@@ -15,6 +15,7 @@ from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.http.app import app_of
+from muster.runtime.telemetry.metrics import exposition_of
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
 from muster.simulator.overlays import load
@@ -57,7 +58,9 @@ def test_a_letter_is_kept_once(client: Client) -> None:
         answer = letters.handle(*binary(EVENT | FAILURE))
         assert (answer.status, answer.body) == (202, b"")
     assert kept(client) == ["421c"]
-    assert b'muster_dead_letters_total{code="500",function="dead_letter"} 2.0' in letters.metrics.exposition()
+    assert b'muster_dead_letters_total{code="500",function="dead_letter"} 2.0' in exposition_of(
+        [letters.metrics]
+    )
 
 
 def test_the_oldest_make_room(client: Client) -> None:

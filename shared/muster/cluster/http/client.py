@@ -27,17 +27,7 @@ PAGE = 500
 
 
 class Client:
-    """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads.
-
-    That of a kubeconfig is made by `muster.cluster.kubeconfig`.
-
-    Args:
-        configuration: the API server's address, and the credentials.
-        user_agent: the caller's name in the API server's audit log.
-
-    Attributes:
-        user_agent: the caller's name in the API server's audit log.
-    """
+    """Raw JSON over the connection pool of the `kubernetes` package; safe to share between threads."""
 
     def __init__(self, configuration: Configuration, *, user_agent: str = "muster") -> None:
         self._connections = Connections(configuration, user_agent)
@@ -217,14 +207,7 @@ class Client:
         resource_version: str = "",
         timeout_seconds: int = 300,
     ) -> Iterator[tuple[str, Object]]:
-        """Yield the changes of a kind after `resource_version`: ("ADDED" | "MODIFIED" | "DELETED", object).
-
-        A "BOOKMARK" has only a newer resourceVersion to resume from. Ends with the server, or after
-        `timeout_seconds`.
-
-        Raises:
-            Expired: the resourceVersion is too old; list again.
-        """
+        """Yield ("ADDED" | "MODIFIED" | "DELETED" | "BOOKMARK", object) after `resource_version`."""
         query = {
             "watch": "true",
             "labelSelector": labels,

@@ -27,12 +27,7 @@ LEAST_READ_SECONDS = 0.1
 
 
 class Connections:
-    """Connections to an API server; safe to share between threads.
-
-    Args:
-        configuration: the API server's address, TLS settings and credentials.
-        user_agent: the caller's name in the API server's audit log.
-    """
+    """Connections to an API server; safe to share between threads."""
 
     def __init__(self, configuration: Configuration, user_agent: str) -> None:
         # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
@@ -54,13 +49,7 @@ class Connections:
     def receive(
         self, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
     ) -> tuple[int, bytes, Mapping[str, str]]:
-        """Send a request; returns status, body and headers, also of an error.
-
-        It waits READ_SECONDS, or until the caller's deadline (`muster.cluster.http.deadline`).
-
-        Raises:
-            Unavailable: there was no answer.
-        """
+        """Send a request; returns status, body and headers, also of an error."""
         seconds = min(READ_SECONDS, max(LEAST_READ_SECONDS, seconds_left()))
         response = self.open(method, path, query, body, seconds, content_type)
         try:
@@ -79,11 +68,7 @@ class Connections:
         read_seconds: float,
         content_type: str = "application/json",
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request; returns the response, whose body is still to be read.
-
-        Raises:
-            Unavailable: there was no answer.
-        """
+        """Send a request; returns the response, whose body is still to be read."""
         headers = {"Accept": "application/json", "User-Agent": self._user_agent} | self._credentials()
         if body is not None:
             headers["Content-Type"] = content_type

@@ -165,7 +165,6 @@ def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
 
 
 def _selector(runner: OwnerObject) -> str:
-    """Return the label selector of the pods and Jobs of a JobSet, or of the pods of a Job."""
     return f"{runs_as(known_kind_of(runner)).pod_label}={runner.metadata.name}"
 
 

@@ -61,13 +61,7 @@ def read_owner(
 
 @dataclass(frozen=True)
 class _Chain:
-    """The objects from a subject up to its root owner; None where there is none.
-
-    Attributes:
-        subject: the pod, group, Workload or child Job of the event; None for a root owner and its JobSet.
-        root: the root owner.
-        runner: the object that makes its Jobs or pods.
-    """
+    """The objects from a subject up to its root owner; None where there is none."""
 
     subject: KubernetesObject | None = None
     root: OwnerObject | None = None
@@ -78,7 +72,6 @@ _VIEWS: dict[str, type[KubernetesObject]] = {WORKLOADS.kind: Workload, POD_GROUP
 
 
 def _chain_from(cluster: Cluster, ref: ObjectRef) -> _Chain:
-    """Return the root owner of an object, and the object that makes its Jobs or pods."""
     kind = kind_of(ref)
     if kind is None:
         body = cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace)
@@ -125,7 +118,6 @@ def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
 
 
 def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
-    """Return the root owner of an object with everything that resolving it needs."""
     root = chain.root
     if root is None:
         return LiveOwner(subject)
@@ -180,7 +172,6 @@ def _newest_version(*objects: KubernetesObject | None) -> str:
 
 
 def _workloads_of(root: OwnerObject, workloads: Iterable[Object]) -> tuple[Workload, ...]:
-    """Return the Workloads whose controllerRef names an owner."""
     named = {"apiGroup": known_kind_of(root).resource.group, "kind": root.kind, "name": root.metadata.name}
     return tuple(Workload.read(body) for body in workloads if body["spec"].get("controllerRef") == named)
 

@@ -82,7 +82,6 @@ class Snapshot(ReadOnly):
         return [body for body in found if selected(body, labels, fields)] if labels or fields else found
 
     def _candidates(self, resource: Resource, labels: str) -> Iterable[Object]:
-        """Return all objects of a kind that have the label of a selector such as `job-name=llama`."""
         key, _, value = labels.partition("=")
         bodies = self._kinds[resource.group, resource.kind].values()
         if not value or not _LABEL.fullmatch(labels):
@@ -108,11 +107,7 @@ class Snapshot(ReadOnly):
 
 
 def selected(body: Object, labels: str = "", fields: str = "") -> bool:
-    """Whether an object matches the selectors; an absent field equals "", as in the API server.
-
-    Raises:
-        ValueError: a selector has a form that Muster does not use.
-    """
+    """Whether an object matches the selectors; an absent field equals "", as in the API server."""
     return _matches(labels, body["metadata"].get("labels") or {}, None) and (
         not fields or _matches(fields, _flat(body), "")
     )
@@ -127,7 +122,6 @@ def _matches(selector: str, values: Mapping[str, str], absent: str | None) -> bo
 
 @lru_cache(maxsize=64)
 def _requirements(selector: str) -> tuple[tuple[str, str | None, bool], ...]:
-    """Return key, value and negation of each requirement; the value is None if any will do."""
     requirements = []
     for requirement in filter(None, selector.split(",")):
         match = _REQUIREMENT.fullmatch(requirement)

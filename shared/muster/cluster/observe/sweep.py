@@ -60,16 +60,7 @@ def groups_and_owners() -> tuple[Listing, ...]:
 
 
 class ListedNamespace(ReadOnly):
-    """A namespace as lists of its kinds show it; whatever else is asked for is read live, once.
-
-    The lists come from the API server's cache, and are of different moments. So they only show which objects
-    need a write; the step then reads those live.
-
-    Args:
-        cluster: the cluster to read.
-        namespace: the name; "" for the objects that are in no namespace.
-        listings: the kinds to list, in this order.
-    """
+    """A namespace as lists of its kinds show it; whatever else is asked for is read live, once."""
 
     def __init__(self, cluster: Cluster, namespace: str, listings: Iterable[Listing]) -> None:
         self._live = cluster
@@ -185,14 +176,7 @@ def read_orphan(cluster: Cluster, orphan: PossibleOrphan) -> OrphanInputs | None
 def objects_of(
     cluster: Cluster, namespace: str, *resources: Resource, labels: str = ""
 ) -> Iterator[ObjectRef]:
-    """Yield a reference to every object of these kinds in a namespace that the label selector matches.
-
-    Args:
-        cluster: the cluster.
-        namespace: its name; "" for the kinds that are in no namespace.
-        resources: the kinds.
-        labels: the label selector.
-    """
+    """Yield a reference to every object of these kinds in a namespace that the label selector matches."""
     for resource in resources:
         if resource.namespaced == bool(namespace):
             yield from map(_ref, list_if_served(cluster, resource, namespace, labels=labels))
@@ -236,7 +220,6 @@ def _uids_of_owners(cluster: Cluster, namespace: str) -> tuple[frozenset[str], f
 
 
 def _readable(view: type[_View], body: Object) -> _View | None:
-    """Return the view of an object; None if it cannot be read, so that it does not hide all others."""
     try:
         return view.read(body)
     except ValidationError:

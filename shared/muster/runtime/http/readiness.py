@@ -24,20 +24,11 @@ class Readiness:
     A function that is not ready gets no events, and so removes no gates. Therefore it is ready as soon as the
     API server answers; missing APIs and permissions are in the message only. An event that needs a missing
     permission is answered with 503 and retried by the broker, all others are handled.
-
-    Args:
-        cluster: the cluster to check.
-        function: the name of the function, for the log.
-        manager: its field manager.
-        permissions: the permissions that it needs. Each is checked until it is granted, usually once, at
-            start.
-        namespace: the namespace in which it needs them; empty for all.
     """
 
     def __init__(
         self,
         cluster: RawCluster,
-        *,
         function: str = "",
         manager: str = "muster",
         permissions: Permissions = frozenset(),
@@ -65,11 +56,7 @@ class Readiness:
         return self._known
 
     def last_known(self) -> State:
-        """Return the last state, at once; a new check begins in the background if it is older than 5 s.
-
-        Neither probes over HTTP nor func's event loop wait for an API server that does not answer, and any
-        number of them cost it one check in 5 s.
-        """
+        """Return the last state, at once; a new check begins in the background if it is older than 5 s."""
         is_old = time.monotonic() - self._asked_at > FRESH_SECONDS
         if is_old and self._asking.acquire(blocking=False):
             Thread(target=self._ask_and_release, name="readiness", daemon=True).start()
@@ -82,7 +69,6 @@ class Readiness:
             self._asking.release()
 
     def _not_served(self) -> str:
-        """Return how to switch on the scheduling API; "" if it is served."""
         if choose(self._cluster.served_versions(GROUP)).served:
             return ""
         return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
@@ -98,9 +84,8 @@ class Readiness:
         else:
             missing = sorted(map(str, self._not_granted))
             where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
-            message = (
-                f"may not {', '.join(missing)} {where}: kubectl apply -k eventing/rbac" if missing else ""
-            )
+            advice = f"may not {', '.join(missing)} {where}: kubectl apply -k eventing/rbac"
+            message = advice if missing else ""
         if message != self._logged_message:
             reason = Reason.PERMISSION_MISSING if message else Reason.PERMISSIONS_GRANTED
             fields = {"step": self._function, "reason": reason}

@@ -62,7 +62,6 @@ OUTCOMES: Mapping[type[errors.ClusterError], tuple[OutcomeKind, Reason, int | No
     errors.AlreadyExists: (OutcomeKind.REQUEUE, Reason.ALREADY_EXISTS, 409),
     errors.TooManyRequests: (OutcomeKind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
     errors.Unavailable: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
-    errors.VersionTooLarge: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     DeadlineExceeded: (OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
     errors.Expired: (OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
     # The role may be granted, or the credentials renewed, before the retries end.
@@ -84,27 +83,15 @@ def of_error(error: Exception) -> Outcome:
     if isinstance(error, UnreadableEvent):
         return Outcome(OutcomeKind.UNREADABLE, Reason.UNREADABLE_EVENT, str(error))
     if isinstance(error, ValidationError):
-        path, message = first_fault(error)
-        return Outcome(
-            OutcomeKind.BUG,
-            Reason.UNREADABLE_OBJECT,
-            f"the cluster's {error.title}: {path}: {message}",
-            error=error,
-        )
+        message = f"the cluster's {error.title}: {': '.join(first_fault(error))}"
+        return Outcome(OutcomeKind.BUG, Reason.UNREADABLE_OBJECT, message, error=error)
     if not isinstance(error, errors.ClusterError):
         # Senders get the message. The text of such an error may have anything in it; the log has its trace.
         return Outcome(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR, type(error).__name__, error=error)
-    kind, reason, status = next(
-        (OUTCOMES[known] for known in type(error).__mro__ if known in OUTCOMES), _UNFORESEEN
-    )
-    return Outcome(
-        kind,
-        reason,
-        error.message,
-        status=status,
-        retry_after=error.retry_after,
-        error=error if kind is OutcomeKind.BUG else None,
-    )
+    kinds = (OUTCOMES[known] for known in type(error).__mro__ if known in OUTCOMES)
+    kind, reason, status = next(kinds, _UNFORESEEN)
+    trace = error if kind is OutcomeKind.BUG else None
+    return Outcome(kind, reason, error.message, status=status, retry_after=error.retry_after, error=trace)
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:
@@ -122,12 +109,7 @@ def answer(outcome: Outcome, reply: HTTPMessage | None = None) -> HttpAnswer:
     if outcome.kind is OutcomeKind.REQUEUE:
         seconds = RETRY_AFTER_SECONDS if outcome.retry_after is None else outcome.retry_after
         headers["Retry-After"] = str(max(1, math.ceil(seconds)))
-    return HttpAnswer(outcome.http_status, headers, _refusal(outcome.reason, outcome.message))
-
-
-def _refusal(reason: str, message: str) -> bytes:
-    """Return the body of an answer that is no success, with as much of the message as ANSWER_LIMIT allows."""
-    kept = message[:ANSWER_LIMIT]
-    while len(body := json.dumps({"reason": reason, "message": kept}).encode()) > ANSWER_LIMIT:
-        kept = kept[:-1]
-    return body
+    message = outcome.message[:ANSWER_LIMIT]
+    while len(body := json.dumps({"reason": outcome.reason, "message": message}).encode()) > ANSWER_LIMIT:
+        message = message[:-1]
+    return HttpAnswer(outcome.http_status, headers, body)

@@ -14,11 +14,8 @@ from muster.runtime.outcome import Outcome, OutcomeKind
 
 LOGGER = logging.getLogger("muster")
 
-MESSAGE_LIMIT = 1024
-"""Characters kept of a message."""
-
-CLAIM_LIMIT = 128
-"""Characters kept of an event's attribute, which a sender chose."""
+MESSAGE_LIMIT, CLAIM_LIMIT = 1024, 128
+"""Characters kept of a message, and of an event's attribute, which a sender chose."""
 
 LEVELS = {
     OutcomeKind.DONE: logging.INFO,
@@ -64,13 +61,7 @@ def configure(level: str) -> None:
 
 
 def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
-    """Write the log line of an event, or of an object of a sweep.
-
-    Args:
-        step: the name of the step.
-        outcome: its outcome; an error in it is written with its trace.
-        more: further fields, such as those of `about`, `duration_ms` and `api_calls`.
-    """
+    """Write the log line of an event, or of an object of a sweep."""
     fields: dict[str, Any] = {"step": step} | more
     if outcome.subject:
         subject = outcome.subject

@@ -47,19 +47,15 @@ _M = TypeVar("_M", Counter, Gauge, Histogram)
 
 
 class Metrics:
-    """The metrics of one function, in a registry of their own: a process may have several functions.
-
-    Args:
-        function: the name of the function, the label `function` of all metrics.
-        in_flight: returns the number of events in work.
-    """
+    """The metrics of one function, in a registry of their own: a process may have several functions."""
 
     def __init__(self, function: str, in_flight: Callable[[], int]) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
 
-        def new(kind: type[_M], name: str, text: str, *labels: str, **options: Any) -> _M:
-            return kind(f"muster_{name}", text, ("function", *labels), registry=self.registry, **options)
+        def new(kind: type[_M], name: str, text: str, labels: str = "", **options: Any) -> _M:
+            names = ("function", *labels.split())
+            return kind(f"muster_{name}", text, names, registry=self.registry, **options)
 
         self._function = function
         self._reports_gangs = False
@@ -67,62 +63,35 @@ class Metrics:
             Counter,
             "events",
             "Events answered; type is add, update, delete, sweep, other or unreadable.",
-            *("type", "kind", "outcome", "reason"),
+            "type kind outcome reason",
         )
-        self._swept = new(Counter, "swept_objects", "Objects examined by sweeps.", "outcome", "reason")
-        self._seconds = new(
-            Histogram,
-            "event_duration_seconds",
-            "From the arrival of an event to its answer.",
-            "type",
-            buckets=SECONDS,
+        self._swept = new(Counter, "swept_objects", "Objects examined by sweeps.", "outcome reason")
+        text = "From the arrival of an event to its answer."
+        self._seconds = new(Histogram, "event_duration_seconds", text, "type", buckets=SECONDS)
+        text = (
+            "Calls to the API server; status is ok, the HTTP status of a refusal, or none without an answer."
         )
-        self._calls = new(
-            Counter,
-            "api_calls",
-            "Calls to the API server; status is ok, the HTTP status of a refusal, or none without an answer.",
-            *("verb", "resource", "status"),
+        self._calls = new(Counter, "api_calls", text, "verb resource status")
+        text = (
+            "Events that no function accepted; code is the failed function's answer, none without an answer."
         )
-        self._dead_letters = new(
-            Counter,
-            "dead_letters",
-            "Events that no function accepted; code is the failed function's answer, none without an answer.",
-            "code",
+        self._dead_letters = new(Counter, "dead_letters", text, "code")
+        text = (
+            "From the creation or resumption of an owner until all its gangs are placed, once per placement."
         )
-        self._placements = new(
-            Histogram,
-            "gang_placement_seconds",
-            "From the creation or resumption of an owner until all its gangs are placed, once per placement.",
-            "kind",
-            buckets=PLACEMENT_SECONDS,
-        )
-        self._gave_up = new(
-            Counter,
-            "gave_up",
-            "Owners that got no gang, or lack one of their gangs, once per reason that they get.",
-            "reason",
-        )
+        self._placements = new(Histogram, "gang_placement_seconds", text, "kind", buckets=PLACEMENT_SECONDS)
+        text = "Owners that got no gang, or lack one of their gangs, once per reason that they get."
+        self._gave_up = new(Counter, "gave_up", text, "reason")
         self._placed = new(Gauge, "gangs_placed", "Gangs that are placed.")
         self._waiting = new(Gauge, "gangs_waiting", "Gangs that are to run and are not placed.", "reason")
-        self._since = new(
-            Gauge,
-            "gangs_waiting_since_timestamp_seconds",
-            "When the gang began to wait that has waited longest.",
-            "reason",
-        )
-        self._without = new(
-            Gauge, "owners_without_gang", "Owners that have no gang, or lack one of their gangs.", "reason"
-        )
-        self._last_sweep = new(
-            Gauge,
-            "last_sweep_timestamp_seconds",
-            "When a sweep was last answered; 0 before the first one.",
-        )
-        self._last_round = new(
-            Gauge,
-            "last_whole_sweep_timestamp_seconds",
-            "When sweeps had last examined all objects; 0 before the first time.",
-        )
+        text = "When the gang began to wait that has waited longest."
+        self._since = new(Gauge, "gangs_waiting_since_timestamp_seconds", text, "reason")
+        text = "Owners that have no gang, or lack one of their gangs."
+        self._without = new(Gauge, "owners_without_gang", text, "reason")
+        text = "When a sweep was last answered; 0 before the first one."
+        self._last_sweep = new(Gauge, "last_sweep_timestamp_seconds", text)
+        text = "When sweeps had last examined all objects; 0 before the first time."
+        self._last_round = new(Gauge, "last_whole_sweep_timestamp_seconds", text)
         self._last_sweep.labels(function)
         self._last_round.labels(function)
         new(Gauge, "events_in_flight", "Events in progress.").labels(function).set_function(in_flight)
@@ -173,10 +142,6 @@ class Metrics:
         """Count a dead letter, by the HTTP status of its function's answer; "" if there was none."""
         self._dead_letters.labels(self._function, code or "none").inc()
 
-    def exposition(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return exposition_of([self])
-
 
 def exposition_of(functions: Sequence[Metrics]) -> bytes:
     """Return the metrics of the functions of one process, in Prometheus' text format.
@@ -204,7 +169,6 @@ class _Collected(Collector):
 
 
 def _known(reason: str) -> str:
-    """Return the reason if it is one of `Reason`, else `other`."""
     return str(reason) if str(reason) in _REASONS else OTHER
 
 

@@ -26,13 +26,7 @@ class Spans(Protocol):
     """A factory of spans."""
 
     def __call__(self, name: str, headers: Mapping[str, str] | None = None) -> AbstractContextManager[Note]:
-        """Open a span until the `with` block ends.
-
-        Args:
-            name: the name of the span.
-            headers: the headers of the request that it answers; None for a child of the current span.
-        """
-        ...
+        """Open a span until the `with` block ends."""
 
 
 @contextmanager
@@ -60,14 +54,7 @@ def spans_of(provider: TracerProvider) -> Spans:
 
 
 def configured(traces: str, function: str) -> Spans:
-    """Return the spans that the settings select.
-
-    They are exported in the background to OTEL_EXPORTER_OTLP_ENDPOINT; spans that cannot be sent are dropped.
-
-    Args:
-        traces: `otlp`, or empty for none.
-        function: the name of the function, `service.name` of its spans.
-    """
+    """Return the spans that the settings select."""
     if traces != OTLP:
         return no_spans
     try:

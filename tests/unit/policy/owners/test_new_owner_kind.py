@@ -18,7 +18,7 @@ from muster.policy.model import Plan, Verb
 from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
-from muster.runtime.steps import fresh_step
+from muster.runtime.steps import load_step
 from tests.support.builders import (
     NOW,
     Object,
@@ -84,7 +84,7 @@ def its_jobset() -> Object:
 
 def step(name: str) -> Step:
     """A step loaded after the kind was registered, as at the start of a function."""
-    return fresh_step(FUNCTIONS / name / "function" / "step.py")
+    return load_step.__wrapped__(FUNCTIONS / name / "function" / "step.py")
 
 
 def added(body: Object) -> ResourceEvent:
