@@ -96,12 +96,7 @@ class Shape(NamedTuple):
         return f"{job}-{completion_index // self.size}" if self.size else job
 
     def suffix_above(self, below: Shape, suffix: str) -> str:
-        """Return the instance of this shape that contains an instance of another shape.
-
-        Args:
-            below: the other shape; per_job if this one is, of a size that divides this one's.
-            suffix: the instance suffix of the other.
-        """
+        """Return the instance of this shape that contains an instance of another shape."""
         job_index, block = _numbers(below, suffix)
         return self.suffix(job_index, block * below.size)
 
@@ -126,26 +121,13 @@ def pod_group_name(owner: str, group: str, uid: str, suffix: str = "") -> str:
     """Return the name of a PodGroup, `<owner>-<group>-<uid8><suffix>`, as stamp-pods writes it on pods.
 
     Existing groups depend on this format, so it must not change.
-
-    Args:
-        owner: the name of the JobSet, or of the Job without a JobSet.
-        group: the name of the group.
-        uid: the UID of the same JobSet or Job; its first 8 characters distinguish rebuilt owners.
-        suffix: the instance suffix.
     """
     return f"{owner}-{group}-{uid[:UID_CHARACTERS]}{suffix}"
 
 
 @dataclass(frozen=True)
 class GroupLabels:
-    """The group labels of a pod template.
-
-    Attributes:
-        group: the group of every pod but a leader.
-        shape: what the PodGroups of that group are counted by.
-        leader_group: the group of completion index 0; "" if that is in the same group.
-        leader_shape: what the PodGroups of the leader group are counted by.
-    """
+    """The group labels of a pod template."""
 
     group: str
     shape: Shape = SINGLE
@@ -174,12 +156,7 @@ class GroupLabels:
         return GroupInstance(self.group, self.shape.suffix(job_index, completion_index))
 
     def jobs_led_in(self, instance: GroupInstance, jobs: int) -> int:
-        """Return the number of Jobs whose completion index 0 is in a group instance.
-
-        Args:
-            instance: has pods with these labels.
-            jobs: the Jobs of the replicatedJob.
-        """
+        """Return the number of Jobs whose completion index 0 is in a group instance."""
         shape = self.leader_shape if self.leader_group else self.shape
         job_index = _numbers(shape, instance.suffix)[0]
         if instance != self.instance(job_index, 0):

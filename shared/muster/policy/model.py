@@ -24,12 +24,7 @@ class Verb(StrEnum):
 
 @dataclass(frozen=True)
 class GangsPlaced:
-    """All gangs of an owner are placed, which they were not before.
-
-    Attributes:
-        kind: the kind of the owner.
-        seconds: how long the gang that waited longest has waited.
-    """
+    """All gangs of an owner are placed, which they were not before."""
 
     kind: str
     seconds: float
@@ -89,12 +84,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class WaitingGang:
-    """A gang that is not placed.
-
-    Attributes:
-        reason: why.
-        since: when it began to wait; None if its owner has no creationTimestamp.
-    """
+    """A gang that is not placed."""
 
     reason: str
     since: datetime | None

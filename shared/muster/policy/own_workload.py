@@ -21,12 +21,7 @@ NEEDED_BY_COMPOSITES = "CompositePodGroup (Kubernetes 1.37, scheduling.k8s.io/v1
 def own_workload(
     owner: OwnerObject, workloads: Iterable[Workload]
 ) -> Workload | GroupingFailure | NoOp | None:
-    """Return the Workload a user made for the owner; a failure for two, a NoOp if the Job controller made it.
-
-    Args:
-        owner: the root owner.
-        workloads: those of its namespace that Muster did not make, and the one of the owner's name.
-    """
+    """Return the Workload a user made for the owner; a failure for two, a NoOp for the Job controller's."""
     root, kind = owner.ref, known_kind_of(owner)
     by_name: dict[str, Workload] = {}
     for workload in workloads:
@@ -83,7 +78,6 @@ def misfit(own: Workload, tree: tuple[Group, ...], api: SchedulingApi) -> Groupi
 
 
 def _leaf_templates(own: Workload) -> dict[str, PodGroupTemplate]:
-    """Return the templates of PodGroups by name."""
     return {
         template.name: template
         for template, _ in own.hierarchy()

@@ -19,7 +19,7 @@ from muster.objects.resources import LABEL_VALUE, SchedulingApi
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroup, PriorityClass, Workload
 from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
-from muster.policy.group_labels import GroupInstance, belongs_to, is_musters
+from muster.policy.group_labels import belongs_to, is_musters
 from muster.policy.model import GroupingFailure, NoOp
 from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, own_workload
 from muster.policy.owners import known_kind_of, workload_name
@@ -34,8 +34,7 @@ from muster.policy.sources.source import (
     resolve_policy,
 )
 from muster.policy.tree.groups import Group, default_tree
-from muster.policy.tree.locks import below_size, with_locks
-from muster.policy.tree.policy_tree import path_of, policy_tree
+from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
 from muster.policy.tree.validation import (
     Stage,
     exceeds_limits,
@@ -158,11 +157,18 @@ class ResolvedOwner:
         """Return the groups of pods."""
         return (leaf for root in self.tree for leaf in root.leaves())
 
-    def pod_groups(self) -> Iterator[tuple[GroupInstance, str]]:
-        """Yield every PodGroup the owner should have: its group instance and its name."""
+    def pod_groups(self) -> Iterator[tuple[Group, str, str]]:
+        """Yield every PodGroup the owner should have: its group, its instance suffix and its name."""
         for leaf in self.leaves():
             for suffix in leaf.sizes:
-                yield GroupInstance(leaf.name, suffix), self.pod_sets.pod_group_name(leaf.name, suffix)
+                yield leaf, suffix, self.pod_sets.pod_group_name(leaf.name, suffix)
+
+    def composites(self) -> Iterator[tuple[Group, str, str, Group]]:
+        """Yield the CompositePodGroups of the tree: group, suffix, name, and the group with what is below."""
+        for root in self.tree:
+            for group in root.composites():
+                for suffix, copy in group.instances.items():
+                    yield group, suffix, self.pod_sets.pod_group_name(group.name, suffix), copy
 
     def composite_names(self) -> Iterator[str]:
         """Return the names of its CompositePodGroups, by the user's own Workload if there is one."""
@@ -172,12 +178,7 @@ class ResolvedOwner:
                 template.name for template in templates if isinstance(template, CompositePodGroupTemplate)
             ]
             return (self.pod_sets.pod_group_name(name, "") for name in names)
-        return (
-            self.pod_sets.pod_group_name(group.name, suffix)
-            for root in self.tree
-            for group in root.composites()
-            for suffix in group.instances
-        )
+        return (name for _, _, name, _ in self.composites())
 
     @cached_property
     def groups(self) -> Mapping[str, Group]:
@@ -185,13 +186,7 @@ class ResolvedOwner:
         return {group.name: group for root in self.tree for group in root.with_all_below()}
 
     def name_above(self, above: str, group: str, suffix: str) -> str:
-        """Return the name of the CompositePodGroup above a group instance.
-
-        Args:
-            above: the group above; "" at the top, whose groups have none.
-            group: the group.
-            suffix: the instance suffix of the instance.
-        """
+        """Return the name of the CompositePodGroup above a group instance."""
         if not above:
             return ""
         parent, child = self.groups.get(above), self.groups.get(group)
@@ -271,12 +266,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
 
 
 def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()) -> ResolvedOwner:
-    """Return the groups of an owner, or why they cannot be made.
-
-    Args:
-        identified: the owner.
-        classes: the PriorityClasses of the cluster; empty if they were not read.
-    """
+    """Return the groups of an owner, or why they cannot be made."""
     identified = replace(identified, pod_sets=identified.pod_sets.with_classes(classes))
     if not identified.live.api.served:
         return _failed(identified, GroupingFailure(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
@@ -310,13 +300,11 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
 
 
 def _failed(identified: IdentifiedOwner, failure: GroupingFailure) -> ResolvedOwner:
-    """Return an owner whose groups cannot be made, with the groups that its labels name and the failure."""
     tree = default_tree(identified.pod_sets)
     return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure)
 
 
 def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFailure) -> ResolvedOwner:
-    """Return the groups that the labels name, as the user's own Workload makes them."""
     if isinstance(own, GroupingFailure):
         return _failed(identified, own)
     tree = own_tree(own, default_tree(identified.pod_sets))
@@ -328,7 +316,6 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
 
 
 def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
-    """Return the owner with its policy's groups; with its labels' and a failure if the policy is unusable."""
     live, policy = identified.live, identified.policy
     if isinstance(policy, InvalidPolicy):
         return replace(_failed(identified, policy.failure), policy=policy.policy)
@@ -352,7 +339,6 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
 def _tree(
     pod_sets: OwnerPodSets, workload: WorkloadPolicy, policy: EffectivePolicy
 ) -> tuple[Group, ...] | GroupingFailure:
-    """Return the groups under a policy and the locked fields, or why the policy does not fit the owner."""
     labelled = default_tree(pod_sets)
     tree = policy_tree(pod_sets, workload, policy.where, kept=policy.kept) if workload.groups else labelled
     if isinstance(tree, GroupingFailure) or policy.locks is None:
@@ -374,7 +360,6 @@ def _grouped_upstream(owner: OwnerObject) -> NoOp | None:
 
 
 def _unlabelled(pod_sets: OwnerPodSets, owner: OwnerObject) -> NoOp | None:
-    """Return the reason to skip the owner if no pod template has group labels, else None."""
     if any(pod_set.labels for pod_set in pod_sets.pod_sets):
         return None
     controller = owner.metadata.controller

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from muster.policy.groups.manifests import FALLBACK
-from muster.policy.groups.min_counts import scheduling_timeout
+from muster.policy.groups.wanted_groups import scheduling_timeout
 from muster.policy.model import Action, NoOp, Plan, Verb
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner

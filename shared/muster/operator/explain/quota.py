@@ -14,7 +14,6 @@ from muster.cluster.interface import Cluster
 from muster.cluster.read import list_if_served
 from muster.objects.quantities import milli
 from muster.objects.resources import JOBS, JOBSETS, RESOURCE_QUOTAS
-from muster.policy.group_labels import GroupInstance
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.tree.groups import Group
@@ -54,8 +53,8 @@ def _gang_requests(leaf: Group, pod_specs: Mapping[str, Mapping[str, Any]]) -> C
     total: Counter[str] = Counter()
     largest = max(leaf.sizes, key=lambda suffix: leaf.sizes[suffix], default="")
     remaining = leaf.template_min_count
-    for pod_set in leaf.pod_sets:
-        pods = min(remaining, pod_set.expected_members.get(GroupInstance(leaf.name, largest), 0))
+    for pod_set, most in leaf.parts.get(largest, ()):
+        pods = min(remaining, most)
         remaining -= pods
         total["pods"] += pods * 1000
         for container in pod_specs.get(pod_set.replicated_job, {}).get("containers") or []:

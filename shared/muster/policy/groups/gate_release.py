@@ -14,11 +14,7 @@ from dataclasses import dataclass
 
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import GATE, is_musters
-from muster.policy.groups.min_counts import (
-    follows,
-    is_of_wrong_size,
-    wanted_counts,
-)
+from muster.policy.groups.wanted_groups import follows, is_of_wrong_size, wanted_counts
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
@@ -30,24 +26,14 @@ AnyGroup = PodGroup | CompositePodGroup
 
 @dataclass(frozen=True)
 class OwnerGroups:
-    """An owner and its existing objects.
-
-    Attributes:
-        resolved: its groups, or why it is left alone.
-        members: its Jobs, pods, PodGroups and CompositePodGroups.
-    """
+    """An owner and its existing objects."""
 
     resolved: ResolvedOwner | NoOp
     members: LiveMembers
 
 
 def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[str, NoOp]:
-    """Return the groups whose pods keep their gates, by name of PodGroup, with the reason.
-
-    Args:
-        groups: the groups that are placed together.
-        tree: their owner; None if nothing of it was read.
-    """
+    """Return the groups whose pods keep their gates, by name of PodGroup, with the reason."""
     groups = tuple(groups)
     if tree is None or not any(map(was_placed, groups)):
         return {}
@@ -154,7 +140,6 @@ class _GateCheck:
         return any(map(self._may_be_miscounted, self._children[group.metadata.name]))
 
     def _is_wrong(self, group: AnyGroup) -> bool:
-        """Whether the group's count differs from the wanted one, so that resize_gang will set it."""
         return self._follows and is_of_wrong_size(group, self._wanted(group))
 
     def _wanted(self, group: AnyGroup) -> int:

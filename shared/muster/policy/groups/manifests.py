@@ -65,17 +65,7 @@ def create_group(
     priority_class: str,
     parent: str,
 ) -> Action:
-    """Create one PodGroup or CompositePodGroup of a stored Workload.
-
-    Args:
-        root: the owner.
-        workload: the Workload as it is stored.
-        name: the name of the group.
-        template: the template of the group; a composite one makes a CompositePodGroup.
-        policy: the template's, with the minCount that this group needs.
-        priority_class: the priority class of its pods.
-        parent: the name of the CompositePodGroup above it; "" for a root.
-    """
+    """Create one PodGroup or CompositePodGroup of a stored Workload."""
     resource = COMPOSITE_POD_GROUPS if isinstance(template, CompositePodGroupTemplate) else POD_GROUPS
     spec: dict[str, Any] = {
         "workloadRef": {"templateName": template.name, "workloadName": workload.metadata.name},
@@ -112,15 +102,7 @@ def fallback_for_pods(
 def fallback_for_group(
     owner: OwnerPodSets, leaf: Group, suffix: str, failure: GroupingFailure, *, never_preempts: bool = False
 ) -> Action:
-    """Create a fallback PodGroup in place of one PodGroup of an owner.
-
-    Args:
-        owner: the owner.
-        leaf: its group.
-        suffix: the instance suffix of the PodGroup.
-        failure: why there is no gang.
-        never_preempts: whether its template says `preemptionPolicy: Never`, whatever was read of its class.
-    """
+    """Create a fallback PodGroup in place of one PodGroup of an owner."""
     never = never_preempts or leaf.never_preempts_at(suffix)
     name, priority_class = owner.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix)
     return _create_fallback(owner.root, name, priority_class, failure, never=never)
@@ -227,15 +209,7 @@ def label_value(name: str) -> str:
 def _create_fallback(
     root: ObjectRef, name: str, priority_class: str, failure: GroupingFailure, *, never: bool
 ) -> Action:
-    """Create a basic PodGroup without Workload, whose pods are scheduled one by one in place of a gang.
-
-    Args:
-        root: the owner.
-        name: the name of the group.
-        priority_class: the priority class of its pods.
-        failure: why there is no gang.
-        never: whether that class has preemptionPolicy Never, which the group then has to repeat.
-    """
+    """Create a basic PodGroup without Workload, whose pods are scheduled one by one in place of a gang."""
     spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
     if priority_class:
         spec["priorityClassName"] = priority_class
@@ -276,7 +250,6 @@ def _template(group: Group, priority_class: str) -> dict[str, Any]:
 
 
 def _policy_body(policy: SchedulingPolicy) -> dict[str, Any]:
-    """Return a scheduling policy as the API spells it; a composite's gang has minGroupCount only."""
     if policy.gang is None:
         return {"basic": {}}
     if policy.gang.min_group_count is not None:

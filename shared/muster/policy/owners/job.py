@@ -89,16 +89,7 @@ def pod_set_of(
     jobs: int = 1,
     default_group: str | None = None,
 ) -> PodSet:
-    """Return the pods of a Job, or of the Jobs made of a template.
-
-    Args:
-        job: the Job or template.
-        path: the field path of its pod template, for messages.
-        replicated_job: the name of its replicatedJob.
-        jobs: how many Jobs are made of it.
-        default_group: the group that mark-jobs will set on an unlabelled template; None if it will not
-            act.
-    """
+    """Return the pods of a Job, or of the Jobs made of a template."""
     labels, ungrouped = _labels_of_pods(job, default_group)
     spec = job.spec
     return PodSet(

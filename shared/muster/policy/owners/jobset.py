@@ -92,16 +92,19 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
     index_of = {entry.name: index for index, entry in enumerate(entries)}
     in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
     waits: list[int] = []
-    ends: list[int] = []
+    must_complete: list[int] = []
     sets = []
     for index, entry in enumerate(entries):
-        named = [
-            (index_of[dependency.name], dependency.status)
-            for dependency in entry.depends_on
-            if dependency.name in index_of
-        ]
-        waits.append((1 << index) - 1 if in_order else _with_theirs(named, waits))
-        ends.append(_with_theirs(named, ends, "Complete"))
+        waited, completed = 0, 0
+        for dependency in entry.depends_on:
+            other = index_of.get(dependency.name)
+            if other is not None:
+                bit, is_earlier = 1 << other, other < index
+                waited |= bit | (waits[other] if is_earlier else 0)
+                completed |= bit if dependency.status == "Complete" else 0
+                completed |= must_complete[other] if is_earlier else 0
+        waits.append((1 << index) - 1 if in_order else waited)
+        must_complete.append(completed)
         annotations = ChainMap(jobset.metadata.annotations, entry.template.metadata.annotations)
         step = entry.template.metadata.labels.get(group_labels.ANCESTOR, "")
         pods = pod_set_of(
@@ -118,7 +121,7 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
                 exclusive=_is_exclusive(annotations),
                 index=index,
                 waits_for=waits[index],
-                ends_first=ends[index],
+                must_complete=completed,
             )
         )
     return tuple(sets)
@@ -127,21 +130,6 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
 def _is_exclusive(annotations: Mapping[str, str]) -> bool:
     """Exclusive placement by webhook; by node selector pods do not wait (JobSet v0.12.0, pod_webhook.go)."""
     return _EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations
-
-
-def _with_theirs(named: list[tuple[int, str]], earlier: list[int], status: str = "") -> int:
-    """Return the replicatedJobs, as bits, that an entry waits for, directly or through the entries it names.
-
-    Args:
-        named: index and status of each entry that it names.
-        earlier: the sets of earlier entries, as bits by index.
-        status: the only status that counts; "" for any.
-    """
-    both = 0
-    for index, named_status in named:
-        both |= 1 << index if status in {"", named_status} else 0
-        both |= earlier[index] if index < len(earlier) else 0
-    return both
 
 
 JOBSET = OwnerKind(

@@ -5,10 +5,8 @@ Each kind is a file beside this one, listed in `muster.policy.owners`.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -17,7 +15,7 @@ from muster.objects.meta import LONGEST_NAME, KubernetesObject, ObjectRef, View,
 from muster.objects.pods import Conditions, PodTemplate
 from muster.objects.resources import Resource
 from muster.objects.scheduling import PriorityClass
-from muster.policy.group_labels import GroupInstance, GroupLabels, pod_group_name
+from muster.policy.group_labels import GroupLabels, pod_group_name
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 
@@ -126,7 +124,7 @@ class PodSet:
         index: its place among the owner's pod templates.
         waits_for: replicatedJobs that must be ready or complete before its Jobs exist, as bits by index: 128
             sets of up to 128 names would take a megabyte.
-        ends_first: those of them that must be complete, whose pods have ended by then.
+        must_complete: those of them that must be complete, whose pods have ended by then.
     """
 
     path: str
@@ -143,80 +141,10 @@ class PodSet:
     exclusive: bool = False
     index: int = 0
     waits_for: int = 0
-    ends_first: int = 0
-
-    @cached_property
-    def expected_members(self) -> Mapping[GroupInstance, int]:
-        """The pods that run at once while none has finished, by group instance."""
-        return self._members_without(())
-
-    def expected_members_without(self, jobs: Collection[int]) -> Mapping[GroupInstance, int]:
-        """Return the pods that run at once while none has finished, without those of some Jobs, by index."""
-        return self._members_without(jobs) if jobs else self.expected_members
-
-    def _members_without(self, jobs: Collection[int]) -> Mapping[GroupInstance, int]:
-        if self.labels is None or not self.labels.by_job:  # its Jobs are alike, and there may be millions
-            left = self.jobs - len(jobs)
-            of_each = self.expected_members_of_job(0) if left > 0 else {}
-            return {instance: pods * left for instance, pods in of_each.items()}
-        total: Counter[GroupInstance] = Counter()
-        for job_index in range(self.jobs):
-            if job_index not in jobs:
-                for instance, pods in self.expected_members_of_job(job_index).items():
-                    total[instance] += pods
-        return total
-
-    def expected_members_of_job(self, job_index: int) -> Mapping[GroupInstance, int]:
-        """Return the pods of one Job that run at once while none has finished, by group instance."""
-        return self.members_of_job(job_index, (range(self._completion_indexes),), self.parallelism)
-
-    def members_of_job(
-        self, job_index: int, indexes: Collection[range], at_once: int
-    ) -> Mapping[GroupInstance, int]:
-        """Return the pods of some completion indexes of one Job that run at once, by group instance.
-
-        `completions` may be in the millions, so indexes are counted, never listed.
-        """
-        if self.labels is None:
-            return {}
-        pods, first = sum(map(len, indexes)), self.labels.instance(job_index, 0)
-        if not (self.labels.shape.size or self.labels.leader_group):
-            return {first: min(pods, at_once)}
-        if not self.indexed:
-            return {first: min(pods, at_once)} if pods else {}
-        counts = self._indexes_by_instance(self.labels, job_index, indexes)
-        # With fewer pods at once than indexes the workers never all exist beside their leader.
-        beside = max(0, at_once - 1) if self.labels.leader_group and first in counts else at_once
-        return {
-            instance: min(count, at_once if instance == first else beside)
-            for instance, count in counts.items()
-        }
-
-    def _indexes_by_instance(
-        self, labels: GroupLabels, job_index: int, indexes: Iterable[range]
-    ) -> Counter[GroupInstance]:
-        """Return the number of completion indexes in each group instance, counted a block at a time.
-
-        A live Job may have millions more than its owner's template. Blocks that the template lacks have no
-        PodGroup and are left out.
-        """
-        total: Counter[GroupInstance] = Counter()
-        size = labels.shape.size
-        blocks = -(-self._completion_indexes // size) if size else 0
-        for block in indexes:
-            begin, stop = block.start, min(block.stop, blocks * size) if size else block.stop
-            while begin < stop:
-                end = stop
-                if labels.leader_group and begin == 0:
-                    end = 1
-                elif size:
-                    end = min(end, (begin // size + 1) * size)
-                total[labels.instance(job_index, begin)] += end - begin
-                begin = end
-        return total
+    must_complete: int = 0
 
     @property
-    def _completion_indexes(self) -> int:
+    def completion_indexes(self) -> int:
         """The number of completion indexes of each Job, or of pods of a work queue."""
         return self.parallelism if self.completions is None else self.completions
 

@@ -10,12 +10,13 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.objects.scheduling import Gang, SchedulingPolicy, Workload
 from muster.policy.group_labels import GroupInstance, belongs_to
 from muster.policy.groups import manifests
-from muster.policy.groups.min_counts import follows, wanted_counts
 from muster.policy.groups.wanted_groups import (
     GroupKey,
     WantedGroup,
     child_groups,
     existing_groups,
+    follows,
+    wanted_counts,
     wanted_groups,
 )
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
@@ -28,12 +29,7 @@ COMPONENT = "muster-create-pod-groups"
 
 @dataclass(frozen=True)
 class PodGroupInputs:
-    """The inputs of create_pod_groups.
-
-    Attributes:
-        resolved: the owner's groups, or why it is left alone.
-        members: its Jobs and the groups that exist; its pods are not read.
-    """
+    """The inputs of create_pod_groups."""
 
     resolved: ResolvedOwner | NoOp
     members: LiveMembers
@@ -108,9 +104,8 @@ def _creations(
     wanted: tuple[WantedGroup, ...],
     now: datetime,
 ) -> Iterator[Action]:
-    """Yield the creation of every wanted group that does not exist, parents before children."""
     owner, hold = resolved.pod_sets, resolved.policy.holds
-    needed = members_to_run(owner, members.jobs)
+    needed = members_to_run(owner, members)
     followed = wanted_counts(resolved, members) if follows(resolved) else {}
     existing = existing_groups(members)
     children = child_groups(wanted, existing)

@@ -37,13 +37,7 @@ _WORKLOAD_REFUSED = f"{Reason.REFUSED_BY_API}: Workload "
 
 @dataclass(frozen=True)
 class WorkloadInputs:
-    """The inputs of create_workload.
-
-    Attributes:
-        live: the owner as read from the cluster.
-        resolved: its groups, or why it is left alone.
-        members: its pods and groups; None if no fallback PodGroup can be needed.
-    """
+    """The inputs of create_workload."""
 
     live: LiveOwner
     resolved: ResolvedOwner | NoOp
@@ -106,7 +100,6 @@ def _may_have_strays(resolved: ResolvedOwner) -> bool:
 def _workload(
     live: LiveOwner, resolved: ResolvedOwner, members: LiveMembers | None, now: datetime
 ) -> Decision:
-    """Create the Workload of an owner whose groups can be made, unless it exists."""
     if resolved.own is not None:
         name = resolved.own.metadata.name
         return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} applies and is never changed")
@@ -168,7 +161,7 @@ def _has_fallback_of_refused_workload(resolved: ResolvedOwner, members: LiveMemb
         if group.metadata.annotations.get(manifests.FALLBACK, "").startswith(_WORKLOAD_REFUSED)
         and belongs_to(group.metadata.labels, resolved.root.uid)
     }
-    return bool(existing) and all(name in existing for _, name in resolved.pod_groups())
+    return bool(existing) and all(name in existing for *_, name in resolved.pod_groups())
 
 
 def _instead_of_refused_workload(
@@ -177,13 +170,6 @@ def _instead_of_refused_workload(
     """Yield an Event about a refused Workload, and fallback PodGroups if it will never be accepted.
 
     Where a quota or a role refuses it, the pods wait for their gang: both may change.
-
-    Args:
-        resolved: the owner.
-        members: its groups that exist, as far as they were read.
-        now: for the Event.
-        refusal: the message of the API server.
-        never: whether the API server will never accept the Workload.
     """
     failure = GroupingFailure(Reason.REFUSED_BY_API, f"Workload {resolved.pod_sets.workload_name}: {refusal}")
     event = manifests.quoting(manifests.event_of_refusal(resolved.root, COMPONENT, now), failure.message)
@@ -218,10 +204,9 @@ def _in_place_of_groups(
         pods = ((pod, failure) for pod in _first_pod_of_each_missing_group(members))
         yield from manifests.fallback_for_pods(resolved.root, pods, event)
     existing = {group.metadata.name for group in members.groups}
-    for instance, name in resolved.pod_groups():
+    for leaf, suffix, name in resolved.pod_groups():
         if name not in existing:
-            leaf = resolved.groups[instance.group]
-            group = manifests.fallback_for_group(resolved.pod_sets, leaf, instance.suffix, failure)
+            group = manifests.fallback_for_group(resolved.pod_sets, leaf, suffix, failure)
             yield replace(group, if_refused=(event,))
 
 
@@ -268,7 +253,7 @@ def _with_fallback_of_strays(
 
 def _strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[tuple[Pod, GroupingFailure]]:
     """Yield a pod of each missing PodGroup outside of the owner's groups, and why Muster makes no gang."""
-    wanted = {name for _, name in resolved.pod_groups()}
+    wanted = {name for *_, name in resolved.pod_groups()}
     pod_sets = {pod_set.replicated_job: pod_set for pod_set in resolved.pod_sets.pod_sets}
     for pod in _first_pod_of_each_missing_group(members):
         # The only pod set of a Job has no name, whatever labels its pods have.

@@ -92,13 +92,7 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
 
 
 def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject, *, added: bool) -> NoOp | None:
-    """Return the reason why an event of a PodGroup cannot change its owner's conditions, or None if it may.
-
-    Args:
-        group: the PodGroup as it is now.
-        owner: its root owner as it is now.
-        added: whether the event is the first of the group.
-    """
+    """Return why an event of a PodGroup cannot change the conditions of its owner; None if it may."""
     if not group.placed:
         return None
     if added:
@@ -145,7 +139,6 @@ def _has_new_replacements(members: LiveMembers, now: datetime) -> bool:
 
 
 def _has_same_statuses(owner: OwnerObject, status: GroupingStatus) -> bool:
-    """Whether an owner has conditions of these types and statuses, whatever their reasons and messages."""
     return all(
         condition.stored(owner).get("status") == ("True" if condition.true else "False")
         for condition in status.conditions

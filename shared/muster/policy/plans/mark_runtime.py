@@ -168,7 +168,6 @@ def _no_op(ref: ObjectRef, marks: _Marks) -> NoOp:
 def _replaced(
     ref: ObjectRef, runtime: Mapping[str, Any], changed: dict[str, Any], marks: _Marks, now: datetime
 ) -> Plan:
-    """Replace the runtime by the changed one, and report the changes in an Event."""
     done = [
         f"{path} {'removed' if (value := path.value_in(changed)) is None else '= ' + value}"
         for path in _fields(runtime)
@@ -183,7 +182,6 @@ def _replaced(
 
 
 def _reported(inputs: RuntimeInputs, ref: ObjectRef, reason: str, message: str, now: datetime) -> Decision:
-    """Return one Event on the runtime about a policy that cannot be used; its labels stay as they are."""
     event = _event(ref, reason, message, now, warning=True)
     if event.target.name in inputs.event_names:
         return NoOp(reason, message)
@@ -195,7 +193,6 @@ def _event(ref: ObjectRef, reason: str, message: str, now: datetime, *, warning:
 
 
 def _marks(runtime: Mapping[str, Any]) -> _Marks | GroupingFailure:
-    """Return the fields that a runtime should have, or why its policy cannot be used."""
     sources = sources_of_runtime(runtime)
     policy = resolve_policy(sources) if sources else None
     if isinstance(policy, InvalidPolicy):
@@ -209,11 +206,7 @@ def _marks(runtime: Mapping[str, Any]) -> _Marks | GroupingFailure:
 
 
 def _set_values(runtime: Mapping[str, Any], policy: EffectivePolicy | None, marks: _Marks) -> None:
-    """Set the value that each field should have.
-
-    Raises:
-        InvalidPolicyError: the policy names replicatedJobs that the runtime lacks, or it has too many.
-    """
+    """Set the value that each field should have."""
     entries = list(_entries(runtime))
     if len(entries) > REPLICATED_JOBS:
         message = f"has {len(entries)} entries; mark_runtime labels {REPLICATED_JOBS}"
@@ -245,15 +238,7 @@ def _set_labels(
     entry: tuple[int, str],
     wanted: Mapping[str, str],
 ) -> None:
-    """Set the group labels of one template, unless it was labelled by hand.
-
-    Args:
-        runtime: the live runtime.
-        marks: where the labels are set.
-        ours: the fields that Muster owns.
-        entry: index and name of the replicatedJob.
-        wanted: the labels that the policy asks for.
-    """
+    """Set the group labels of one template, unless it was labelled by hand."""
     paths = {label: _pod_field(*entry, "metadata", "labels", label) for label in LABELS}
     current_group = paths[group_labels.GROUP].value_in(runtime)
     if current_group is None or paths[group_labels.GROUP] in ours:
@@ -272,7 +257,6 @@ def _set_labels(
 def _set_fields_of_kai(
     marks: _Marks, queue: str | None, entries: list[tuple[int, str, Mapping[str, Any]]]
 ) -> None:
-    """Set the fields by which KAI schedules the pods."""
     for index, name, _ in entries:
         if name not in marks.grouped_by_others:
             marks.values[_pod_field(index, name, "spec", "schedulerName")] = KAI
@@ -294,7 +278,6 @@ def _leave_foreign_fields(runtime: Mapping[str, Any], marks: _Marks, ours: Colle
 
 
 def _changed(runtime: Mapping[str, Any], marks: _Marks) -> dict[str, Any]:
-    """Return the runtime with the fields that it should have."""
     changed = dict(runtime)
     for path, value in marks.values.items():
         if path.value_in(runtime) != value:
@@ -303,7 +286,6 @@ def _changed(runtime: Mapping[str, Any], marks: _Marks) -> dict[str, Any]:
 
 
 def _fields(runtime: Mapping[str, Any]) -> Iterator[FieldPath]:
-    """Yield every field that mark_runtime may write."""
     yield FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))
     yield FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))
     for index, name, _ in _entries(runtime):

@@ -19,12 +19,7 @@ from muster.policy.reasons import Reason
 
 @dataclass(frozen=True)
 class OrphanInputs:
-    """An object whose owner may be gone.
-
-    Attributes:
-        object: a Workload, PodGroup or CompositePodGroup, live.
-        live_uids: the UIDs of all owners of its namespace, by `owner_uids`.
-    """
+    """An object whose owner may be gone."""
 
     object: KubernetesObject
     live_uids: frozenset[str]
@@ -71,10 +66,6 @@ def owner_is_unknown(created: KubernetesObject, not_served: Collection[str]) -> 
     """Whether the owner's kind cannot be listed, as after an upgrade that dropped a version.
 
     An owner that was deleted and left the object behind is no longer referenced by it.
-
-    Args:
-        created: the object.
-        not_served: kinds of owners that cannot be listed.
     """
     controller = created.metadata.controller
     kind = None if controller is None else kind_of(controller)

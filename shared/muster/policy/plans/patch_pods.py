@@ -105,7 +105,6 @@ def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
 
 
 def _remove_gates(free: list[Pod], top: AnyGroup) -> Plan:
-    """Return the plan that removes the gates of pods below one group."""
     owner, namespace = top.metadata.controller, top.metadata.namespace
     reply = None
     if owner is not None:

@@ -7,7 +7,8 @@ groups without their parent, from which the next delivery knows that one is miss
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -23,10 +24,8 @@ from muster.objects.scheduling import (
 )
 from muster.policy.group_labels import belongs_to
 from muster.policy.groups import manifests
-from muster.policy.groups.min_counts import (
+from muster.policy.groups.wanted_groups import (
     SchedulingTimeout,
-    composite_gangs,
-    gangs,
     is_of_wrong_size,
     only_flags,
     scheduling_timeout,
@@ -43,12 +42,7 @@ COMPONENT = "muster-resize-gang"
 
 @dataclass(frozen=True)
 class ResizeInputs:
-    """The inputs of resize_gang.
-
-    Attributes:
-        resolved: the owner's groups, or why it is left alone.
-        members: its Jobs, pods and groups.
-    """
+    """The inputs of resize_gang."""
 
     resolved: ResolvedOwner | NoOp
     members: LiveMembers
@@ -79,7 +73,6 @@ def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:
 def _resize(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, given_up: SchedulingTimeout | None
 ) -> Decision:
-    """Set the wanted counts in the Workload's templates and in the groups."""
     names = given_up.groups if given_up else frozenset[str]()
     targets = wanted_counts(resolved, members, names)
     actions = (
@@ -139,17 +132,12 @@ def _patched_templates(
     and removing a template is forbidden (scheduling/v1beta1/types.go, Kubernetes v1.37.1). Replacing the
     resourceVersion by the one just read makes it a conflict where the indexes may have moved.
     """
-    name_of = resolved.pod_sets.pod_group_name
-    counts = {
-        ("minCount", leaf.name): max(targets[name_of(leaf.name, suffix)] for suffix in leaf.sizes)
-        for leaf in gangs(resolved)
-        if leaf.sizes
-    }
-    counts |= {
-        ("minGroupCount", group.name): max(targets[name_of(group.name, suffix)] for suffix in group.instances)
-        for group in composite_gangs(resolved)
-        if group.instances
-    }
+    names = [("minCount", leaf.name, name) for leaf, _, name in resolved.pod_groups()]
+    names += [("minGroupCount", group.name, name) for group, _, name, _ in resolved.composites()]
+    counts: Counter[tuple[str, str]] = Counter()
+    for field, group, name in names:
+        if name in targets:
+            counts[field, group] = max(counts[field, group], targets[name])
     changed = tuple(_changed_counts(workload.spec, counts, "/spec"))
     if changed:
         version = workload.metadata.resource_version
@@ -158,7 +146,7 @@ def _patched_templates(
 
 
 def _changed_counts(
-    level: WorkloadSpec | CompositePodGroupTemplate, counts: dict[tuple[str, str], int], path: str
+    level: WorkloadSpec | CompositePodGroupTemplate, counts: Mapping[tuple[str, str], int], path: str
 ) -> Iterator[dict[str, Any]]:
     """JSON patch operations for the counts of one level, and of those below it, that are wrong.
 
@@ -193,11 +181,12 @@ def _replaced_composites(
     parents = {group.spec.parent_composite_pod_group_name for group in members.groups}
     parents |= {group.spec.parent_composite_pod_group_name for group in members.composites}
     owner = resolved.pod_sets
-    groups = {group.name: group for group in composite_gangs(resolved)}
     for template, above in workload.hierarchy():
-        if not isinstance(template, CompositePodGroupTemplate) or template.name not in groups:
+        group = resolved.groups.get(template.name)
+        if group is None or not isinstance(template, CompositePodGroupTemplate):
             continue
-        group = groups[template.name]
+        if not (group.gang and group.children):
+            continue
         for suffix in group.instances:
             name = owner.pod_group_name(template.name, suffix)
             old = existing.get(name)

@@ -2,7 +2,7 @@
 
 A lock is a value that every policy has: one that does not set the field gets it, one that sets another value
 is invalid. `minCount: All` and `disruptionMode` need the owner's pods and are applied to its tree
-(`tree/locks.py`).
+(tree/policy_tree.py).
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ def with_locked(policy: WorkloadPolicy, locks: Locks) -> WorkloadPolicy:
 
 
 def _with_all_below(groups: Sequence[GroupPolicy], above: str) -> Iterator[tuple[str, GroupPolicy]]:
-    """Yield every group of a policy with its path."""
     for index, group in enumerate(groups):
         path = f"{above}.groups[{index}]"
         yield path, group

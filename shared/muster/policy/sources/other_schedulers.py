@@ -36,7 +36,6 @@ def way_to_trainer(policy: Mapping[str, Any], owner: OwnerObject | None) -> str:
 
 
 def _runtime(owner: OwnerObject | None) -> str:
-    """Return the runtime of an owner in the words of kubectl."""
     ref = None if owner is None else _runtime_of(owner)
     if ref is None:
         return "clustertrainingruntime NAME"

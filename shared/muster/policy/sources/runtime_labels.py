@@ -21,10 +21,6 @@ LABELS = (
 def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Return the group labels of each replicatedJob: by the policy, else by the rule of mark-jobs.
 
-    Args:
-        policy: groups name the replicatedJobs they take.
-        steps: the Trainer's ancestor step of each replicatedJob there is, "" where it has none.
-
     Raises:
         InvalidPolicyError: a group names a replicatedJob that is not there, or that another group has.
     """

@@ -324,14 +324,12 @@ def _validated(model: type[_Model], data: Mapping[str, Any]) -> _Model:
 
 
 def _first(error: ValidationError) -> tuple[str, str]:
-    """Return the path and the message of the first error."""
     first = error.errors(include_url=False)[0]
     inner = str(first.get("ctx", {}).get("field", ""))
     return _path((*first["loc"], inner) if inner else first["loc"]), _message(first)
 
 
 def _at(field: str, message: str) -> PydanticCustomError:
-    """Return a validation error with the field of the model that it is about."""
     return PydanticCustomError("policy", "{message}", {"field": field, "message": message})
 
 

@@ -53,13 +53,7 @@ class PolicySourceKind(StrEnum):
 
 @dataclass(frozen=True)
 class PolicySource:
-    """A policy and its source.
-
-    Attributes:
-        kind: the kind of source.
-        where: the source for messages: `annotation muster.dev/pod-group-policy of TrainJob team-a/llama`.
-        content: YAML text, or the parsed field of a runtime.
-    """
+    """A policy and its source."""
 
     kind: PolicySourceKind
     where: str
@@ -95,11 +89,7 @@ class EffectivePolicy:
 
 
 def sources_of_runtime(runtime: Mapping[str, Any]) -> tuple[PolicySource, ...]:
-    """Return the policy sources of a (Cluster)TrainingRuntime, highest first.
-
-    Args:
-        runtime: as parsed JSON; {} if there is none.
-    """
+    """Return the policy sources of a (Cluster)TrainingRuntime, highest first."""
     metadata = runtime.get("metadata") or {}
     named = f"{runtime.get('kind', 'runtime')} {metadata.get('name', '')}"
     sources = [
@@ -131,12 +121,7 @@ def _upstream_fields(runtime: Mapping[str, Any]) -> Iterator[str]:
 
 
 def source_of_config_map(body: Mapping[str, Any], kind: PolicySourceKind) -> tuple[PolicySource, ...]:
-    """Return the policy of a ConfigMap `muster-policy`; empty if it has none.
-
-    Args:
-        body: as parsed JSON; {} if there is none.
-        kind: NAMESPACE, or CLUSTER for that of the administrator.
-    """
+    """Return the policy of a ConfigMap `muster-policy`; empty if it has none."""
     return _of_key(body, CONFIG_MAP_KEY, kind)
 
 
@@ -185,12 +170,7 @@ _RUNTIMES = frozenset({PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC})
 
 @dataclass(frozen=True)
 class InvalidPolicy:
-    """A policy that cannot be used.
-
-    Attributes:
-        failure: with source, field path and fault.
-        policy: the part that still counts: whether pods are held.
-    """
+    """A policy that cannot be used."""
 
     failure: GroupingFailure
     policy: EffectivePolicy
@@ -199,12 +179,7 @@ class InvalidPolicy:
 def resolve_policy(
     sources: tuple[PolicySource, ...], owner: OwnerObject | None = None
 ) -> EffectivePolicy | InvalidPolicy:
-    """Return the policy of the first source, or the built-in default, with the administrator's locked fields.
-
-    Args:
-        sources: those that exist, highest first.
-        owner: the owner that the policy is for, for the command in a message.
-    """
+    """Return the policy of the first source, or the built-in default, with the locked fields."""
     first = next((source for source in sources if source.kind != PolicySourceKind.LOCKED), None)
     if first is not None and first.kind == PolicySourceKind.UPSTREAM:
         return EffectivePolicy(first.where, None, "upstream")
@@ -220,7 +195,6 @@ def resolve_policy(
 
 
 def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
-    """Return the policy with the locked fields; invalid, and its pods held, if it sets them otherwise."""
     if isinstance(policy, InvalidPolicy):
         return _invalid_under(policy, locks)
     if policy.workload is None:
@@ -234,14 +208,12 @@ def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> Effec
 
 
 def _invalid_under(invalid: InvalidPolicy, locks: Locks) -> InvalidPolicy:
-    """Return the invalid policy with the locked onFailure."""
     workload = with_locked(invalid.policy.workload or WorkloadPolicy(), locks)
     policy = replace(invalid.policy, workload=workload, held=locks.hold_invalid, locks=locks)
     return replace(invalid, policy=policy)
 
 
 def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:
-    """Return the policy of one source."""
     content, stored = source.content, source.kind == PolicySourceKind.STORED
     try:
         policy = schema.parse(content, stored=stored) if isinstance(content, str) else schema.check(content)

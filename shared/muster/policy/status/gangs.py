@@ -43,42 +43,30 @@ def gang_statuses(
 
     Left out are basic groups, gangs whose pods have all run, those of a suspended owner without pods, and
     those whose Jobs wait for other replicatedJobs.
-
-    Args:
-        resolved: the owner.
-        members: its Jobs, pods and groups.
-        reasons: the reason of each of its PodGroups by name.
     """
     groups = {group.metadata.name: group for group in members.groups}
     pods_of = by_group(members.staying)
     first_jobs = _first_jobs(members.jobs)
     started_at = _started_at(resolved)
     lost_at = turned_at(resolved.owner.status.conditions, condition_type(resolved.owner, SCHEDULED), "False")
-    for leaf in resolved.leaves():
-        for suffix in leaf.sizes:
-            name = resolved.pod_sets.pod_group_name(leaf.name, suffix)
-            group, pods, reason = groups.get(name), pods_of[name], reasons[name]
-            if not _is_gang(resolved, leaf, group):
-                continue
-            pod_sets = leaf.pod_sets_at(suffix)
-            waits_for_others = all(pod_set.waits_for for pod_set in pod_sets)
-            later = tuple(pod_set.replicated_job for pod_set in pod_sets) if waits_for_others else ()
-            has_begun = not later or any(job in first_jobs for job in later)
-            if pods or (has_begun and not resolved.suspended and reason != Reason.SCHEDULED):
-                began = _latest(started_at, _earliest(*(first_jobs.get(job) for job in later)))
-                since = _waiting_since(group, pods, began, lost_at)
-                yield GangStatus(reason, since, _latest(*(pod.bound_at for pod in pods)))
+    for leaf, suffix, name in resolved.pod_groups():
+        group, pods, reason = groups.get(name), pods_of[name], reasons[name]
+        if not _is_gang(resolved, leaf, group):
+            continue
+        pod_sets = leaf.pod_sets_at(suffix)
+        waits_for_others = all(pod_set.waits_for for pod_set in pod_sets)
+        later = tuple(pod_set.replicated_job for pod_set in pod_sets) if waits_for_others else ()
+        has_begun = not later or any(job in first_jobs for job in later)
+        if pods or (has_begun and not resolved.suspended and reason != Reason.SCHEDULED):
+            began = _latest(started_at, _earliest(*(first_jobs.get(job) for job in later)))
+            since = _waiting_since(group, pods, began, lost_at)
+            yield GangStatus(reason, since, _latest(*(pod.bound_at for pod in pods)))
 
 
 def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Condition) -> GangsPlaced | None:
     """Return GangsPlaced with the longest wait of a gang if PodGroupsScheduled turns True, else None.
 
     Gangs that stayed placed while others of the owner were restarted do not count again.
-
-    Args:
-        owner: with the conditions of before.
-        gangs: its gangs.
-        scheduled: its new condition.
     """
     conditions, kind = owner.status.conditions, condition_type(owner, scheduled.type)
     if not scheduled.true or is_true(conditions, kind):
@@ -95,14 +83,12 @@ def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Con
 
 
 def _is_gang(resolved: ResolvedOwner, leaf: Group, group: PodGroup | None) -> bool:
-    """Whether a PodGroup is a gang, or is going to be one."""
     if group is None:
         return leaf.gang and resolved.why_no_groups is None
     return group.spec.scheduling_policy.gang is not None
 
 
 def _first_jobs(jobs: Iterable[Job]) -> dict[str, datetime | None]:
-    """When the first of the Jobs of each replicatedJob was created."""
     first: dict[str, datetime | None] = {}
     for job in jobs:
         name = job.metadata.labels.get(REPLICATED_JOB, "")
@@ -112,7 +98,6 @@ def _first_jobs(jobs: Iterable[Job]) -> dict[str, datetime | None]:
 
 
 def _started_at(resolved: ResolvedOwner) -> datetime | None:
-    """When an owner was created, or last resumed."""
     owner, runner = resolved.owner, resolved.live.runner or resolved.owner
     resumed = (turned_at(one.status.conditions, "Suspended", "False") for one in (owner, runner))
     return _latest(owner.metadata.created_at, *resumed)
@@ -121,14 +106,7 @@ def _started_at(resolved: ResolvedOwner) -> datetime | None:
 def _waiting_since(
     group: PodGroup | None, pods: list[Pod], began: datetime | None, lost_at: datetime | None
 ) -> datetime | None:
-    """When a gang began to wait, for its first placement or for another one.
-
-    Args:
-        group: its PodGroup; None if it does not exist.
-        pods: its pods that are to run.
-        began: when its owner was created or resumed, or its Jobs were created if they waited for others.
-        lost_at: when PodGroupsScheduled of the owner turned False; None if it is not False.
-    """
+    """When a gang began to wait, for its first placement or for another one."""
     placed_at = group.placed_at if group is not None else None
     if began is None or placed_at is None or placed_at < began:
         return began

@@ -11,7 +11,7 @@ from functools import cached_property
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
 from muster.objects.scheduling import PodGroup
-from muster.policy.group_labels import GATE
+from muster.policy.group_labels import GATE, GroupInstance
 from muster.policy.groups.gate_release import reasons_to_hold
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
@@ -49,14 +49,7 @@ class GroupStatus:
 
 @dataclass(frozen=True)
 class _GroupPods:
-    """A PodGroup and its pods.
-
-    Attributes:
-        name: the name of the PodGroup.
-        group: the PodGroup; None if it does not exist.
-        pods: the pods stamped with its name.
-        needed: the pods that are still to run at once.
-    """
+    """A PodGroup and its pods."""
 
     name: str
     group: PodGroup | None
@@ -81,13 +74,14 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
     """Return the status of every PodGroup that an owner should have, by name."""
     groups = {group.metadata.name: group for group in members.groups}
     fixed_in = "" if resolved.api.resizable else resolved.api.version
-    needed = members_to_run(resolved.pod_sets, members.jobs, members.pods)
+    needed = members_to_run(resolved.pod_sets, members)
     held = reasons_to_hold(resolved, members)
     job_lost_pods = any(job.lost_pods for job in members.jobs)
     pods = by_group(members.pods)
     statuses: dict[str, GroupStatus] = {}
-    for instance, name in resolved.pod_groups():
-        group = _GroupPods(name, groups.get(name), pods[name], needed[instance])
+    for leaf, suffix, name in resolved.pod_groups():
+        to_run = needed[GroupInstance(leaf.name, suffix)]
+        group = _GroupPods(name, groups.get(name), pods[name], to_run)
         statuses[name] = (
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)
@@ -134,12 +128,7 @@ def refusal_of_pod(pod: Pod) -> GroupStatus | None:
 
 
 def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
-    """Return the status of a group whose pods are all there, or still to come.
-
-    Args:
-        pods: the group and its pods.
-        why_held: why Muster's gate is left on its pods; "" if it is about to be removed.
-    """
+    """Return the status of a group whose pods are all there, or still to come."""
     group, live = pods.group, pods.live
     if group is None:
         return GroupStatus(Reason.WAITING_FOR_POD_GROUP, f"{pods.name}: the PodGroup does not exist yet")

@@ -10,8 +10,14 @@ from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
 from muster.policy.group_labels import belongs_to, is_musters
 from muster.policy.groups.manifests import FALLBACK
-from muster.policy.groups.min_counts import only_flags, scheduling_timeout, wanted_counts
-from muster.policy.groups.wanted_groups import child_groups, existing_groups, wanted_groups
+from muster.policy.groups.wanted_groups import (
+    child_groups,
+    existing_groups,
+    only_flags,
+    scheduling_timeout,
+    wanted_counts,
+    wanted_groups,
+)
 from muster.policy.model import GroupingFailure
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
@@ -43,13 +49,7 @@ _Note = tuple[Reason | None, str]
 
 @dataclass(frozen=True)
 class GroupingStatus:
-    """The status of an owner and its groups.
-
-    Attributes:
-        ready: its condition PodGroupsReady.
-        scheduled: its condition PodGroupsScheduled.
-        gangs: its gangs that have pods or are to get some now.
-    """
+    """The status of an owner and its groups."""
 
     ready: Condition
     scheduled: Condition
@@ -64,14 +64,7 @@ class GroupingStatus:
 def owner_status(
     resolved: ResolvedOwner, members: LiveMembers, failed_create: str, now: datetime
 ) -> GroupingStatus:
-    """Return the status of an owner as it is now.
-
-    Args:
-        resolved: the owner.
-        members: its Jobs, pods and groups.
-        failed_create: the message of the latest FailedCreate Event of its Jobs, while pods are missing.
-        now: the time.
-    """
+    """Return the status of an owner as it is now."""
     failure = resolved.failure
     if failure is not None and not (resolved.tree and resolved.api.served):
         effect = "the pods stay gated" if resolved.policy.holds else "the pods are scheduled one by one"
@@ -106,7 +99,6 @@ def not_ready(failure: GroupingFailure) -> Condition:
 
 
 def _dropped_settings(resolved: ResolvedOwner) -> str:
-    """Return the settings of the policy that the API server dropped, as text; "" if it kept all."""
     workload = resolved.live.musters_workload
     if workload is None:
         return ""

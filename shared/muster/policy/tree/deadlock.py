@@ -84,7 +84,7 @@ def find_deadlock(tree: tuple[Group, ...]) -> Deadlock | None:
         short = moment.short(node, batch) if moment.exists(batch) else None
         if short is not None:
             missing = next((late for _, late in unplaced if not moment.exists(late)), batch)
-            at_once = moment.members(short, batch.pod_set.ends_first)
+            at_once = moment.members(short, batch.pod_set.must_complete)
             return Deadlock(short.group, short.needed, at_once, missing.pod_set.replicated_job)
     return None
 
@@ -110,17 +110,12 @@ class _Moment:
     def short(self, node: _Node, batch: PodBatch) -> _Node | None:
         """Return the lowest group, from that of a batch upwards, that has too few members; None for none."""
         at: _Node | None = node
-        while at is not None and self.members(at, batch.pod_set.ends_first) >= at.needed:
+        while at is not None and self.members(at, batch.pod_set.must_complete) >= at.needed:
             at = at.above
         return at
 
     def members(self, node: _Node, ended: int) -> int:
-        """Return the pods, or placeable child groups, of a group.
-
-        Args:
-            node: the group.
-            ended: replicatedJobs that have ended, as bits by index: the scheduler does not count their pods.
-        """
+        """Return the pods, or placeable child groups, of a group."""
         key = (node, ended)
         if key not in self._members:
             pods = sum(
@@ -135,12 +130,16 @@ class _Moment:
 
 def batches_of(leaf: Group) -> dict[str, list[PodBatch]]:
     """Return the batches of each PodGroup of a group of pods that has any, by instance suffix."""
-    by_suffix: dict[str, list[PodBatch]] = {}
-    for pod_set in leaf.pod_sets:
-        for instance, pods in pod_set.expected_members.items():
-            if instance.group == leaf.name and pods and instance.suffix in leaf.sizes:
-                by_suffix.setdefault(instance.suffix, []).extend(_batches(pod_set, instance, pods))
-    return by_suffix
+    by_suffix = {
+        suffix: [
+            batch
+            for pod_set, pods in leaf.parts.get(suffix, ())
+            if pods
+            for batch in _batches(pod_set, GroupInstance(leaf.name, suffix), pods)
+        ]
+        for suffix in leaf.sizes
+    }
+    return {suffix: batches for suffix, batches in by_suffix.items() if batches}
 
 
 def _batches(pod_set: PodSet, instance: GroupInstance, pods: int) -> Iterator[PodBatch]:
@@ -156,13 +155,11 @@ def _batches(pod_set: PodSet, instance: GroupInstance, pods: int) -> Iterator[Po
 
 
 def _pods_needed(leaf: Group, batches: list[PodBatch]) -> int:
-    """Return the minCount of a PodGroup with these pods."""
     pods = sum(batch.pods for batch in batches)
     return max(1, min(leaf.template_min_count, pods)) if leaf.gang else 1
 
 
 def _nodes(group: Group, above: _Node | None) -> Iterator[_Node]:
-    """Yield the PodGroups of a group of pods, or the CompositePodGroups of a group of groups."""
     if not group.children:
         for batches in batches_of(group).values():
             yield _Node(group, above, _pods_needed(group, batches), tuple(batches))

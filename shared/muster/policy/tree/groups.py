@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -11,6 +10,7 @@ from typing import Any
 from muster.objects.scheduling import MOST_MEMBERS
 from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.owners.kind import NEVER, OwnerPodSets, PodSet
+from muster.policy.tree.members import expected_members
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Group:
         pinned: the minCount or minGroupCount that a policy sets; None means all.
         settings: the fields that a policy sets on template and group, as the API spells them.
         shape: what its groups are counted by; of a leaf in which pods of several shapes meet, the default.
+        parts: the pod templates in each of its PodGroups and their pods, by instance suffix.
         other_template: the name of its template in the user's own Workload if it differs; "" if not.
     """
 
@@ -37,6 +38,7 @@ class Group:
     pinned: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     shape: Shape = SINGLE
+    parts: Mapping[str, tuple[tuple[PodSet, int], ...]] = field(default_factory=dict)
     other_template: str = ""
 
     @property
@@ -120,17 +122,7 @@ class Group:
 
     def pod_sets_at(self, suffix: str) -> tuple[PodSet, ...]:
         """Return the pod templates whose pods are in one of its PodGroups; all of them if it has no pods."""
-        return self._pod_sets_by_suffix.get(suffix, self.pod_sets)
-
-    @cached_property
-    def _pod_sets_by_suffix(self) -> Mapping[str, tuple[PodSet, ...]]:
-        """The pod templates by instance suffix; cached, because a group may have hundreds of PodGroups."""
-        by_suffix: dict[str, tuple[PodSet, ...]] = {}
-        for pod_set in self.pod_sets:
-            for (name, suffix), pods in pod_set.expected_members.items():
-                if name == self.name and pods > 0:
-                    by_suffix[suffix] = (*by_suffix.get(suffix, ()), pod_set)
-        return by_suffix
+        return tuple(pod_set for pod_set, pods in self.parts.get(suffix, ()) if pods > 0) or self.pod_sets
 
     def priority_class_at(self, suffix: str) -> str:
         """Return the priority class of the pods in one of its PodGroups; the scheduler compares both."""
@@ -160,27 +152,27 @@ class Group:
 def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
     """Return a leaf for each group that the labels name: a gang of all its pods, or basic (initializers)."""
     members: dict[str, list[PodSet]] = {}
-    sizes: dict[str, Counter[str]] = {}
+    parts: dict[str, dict[str, tuple[tuple[PodSet, int], ...]]] = {}
     for pod_set in pod_sets.pod_sets:
         for name in pod_set.labels.groups if pod_set.labels else ():
             # A group without pods (numNodes 0) is in the tree too: templates cannot be added later.
             members.setdefault(name, []).append(pod_set)
-            sizes.setdefault(name, Counter())
-        for (name, suffix), pods in pod_set.expected_members.items():
-            sizes[name][suffix] += pods
+            parts.setdefault(name, {})
+        for (name, suffix), pods in expected_members(pod_set).items():
+            parts[name][suffix] = (*parts[name].get(suffix, ()), (pod_set, pods))
     return tuple(
         Group(
             name,
             not all(pod_set.initializer for pod_set in sets),
             tuple(sets),
-            dict(sizes[name]),
+            {suffix: sum(pods for _, pods in entries) for suffix, entries in parts[name].items()},
             shape=_common_shape(name, sets),
+            parts=parts[name],
         )
         for name, sets in members.items()
     )
 
 
 def _common_shape(name: str, pod_sets: Iterable[PodSet]) -> Shape:
-    """Return the shape under which all these pods are in a group; the default if they have several."""
     shapes = {shape for pods in pod_sets if pods.labels for shape in pods.labels.shapes_of(name)}
     return shapes.pop() if len(shapes) == 1 else SINGLE

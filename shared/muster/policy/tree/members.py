@@ -1,9 +1,9 @@
-"""The pods of an owner that are still to run, by group instance: the upper bound of minCount."""
+"""The pods of an owner by group instance: all of them, and those that are still to run."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from muster.objects.meta import ObjectMeta
 from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy import group_labels
-from muster.policy.group_labels import GroupInstance
+from muster.policy.group_labels import GroupInstance, GroupLabels
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 
@@ -39,54 +39,60 @@ class LiveMembers:
 
     @property
     def staying(self) -> tuple[Pod, ...]:
-        """The pods that are to run on."""
-        return staying_pods(self.jobs, self.pods)
+        """The pods that are to run: neither they nor their Job have ended or are being deleted.
+
+        Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it. Those
+        that an earlier Job of the name left behind have no controller, but the label of that Job's UID.
+        """
+        live = {job.metadata.uid for job in self.jobs if not job.being_deleted}
+        return tuple(
+            pod
+            for pod in self.pods
+            if not (pod.finished or pod.being_deleted) and _may_be_of(live, pod.metadata)
+        )
 
 
-def members_to_run(
-    owner: OwnerPodSets, jobs: Iterable[Job], pods: Iterable[Pod] = ()
-) -> Counter[GroupInstance]:
+def expected_members(pod_set: PodSet, without: Collection[int] = ()) -> Mapping[GroupInstance, int]:
+    """Return the pods that run at once while none has finished, but those of some Jobs, by group instance."""
+    if pod_set.labels is None or not pod_set.labels.by_job:  # its Jobs are alike, and there may be millions
+        left = pod_set.jobs - len(without)
+        of_each = _members_of_whole_job(pod_set, 0) if left > 0 else {}
+        return {instance: pods * left for instance, pods in of_each.items()}
+    total: Counter[GroupInstance] = Counter()
+    for job_index in range(pod_set.jobs):
+        if job_index not in without:
+            for instance, pods in _members_of_whole_job(pod_set, job_index).items():
+                total[instance] += pods
+    return total
+
+
+def members_to_run(owner: OwnerPodSets, members: LiveMembers) -> Counter[GroupInstance]:
     """Return the pods that will still run at once, by group instance.
 
     A Job that does not exist yet, or is being replaced, counts in full, and so does a failed one: its JobSet
     makes it anew or ends with it. Finished and failed indexes of a live Job do not count, nor do pods that
     succeeded before their Job's status says so, nor staying pods of a Job without a schedulingGroup, which
     never join. Pods without a controller are in no Job's place, whatever labels they have.
-
-    Args:
-        owner: the owner's pod sets.
-        jobs: its Jobs.
-        pods: its pods.
     """
-    jobs, pods = tuple(jobs), tuple(pods)
-    live = {_job_key(owner, job): job for job in jobs if not job.being_deleted}
-    succeeded = _succeeded(pods)
+    live = {_job_key(owner, job): job for job in members.jobs if not job.being_deleted}
+    succeeded: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in members.pods:
+        if pod.status.phase == "Succeeded" and pod.metadata.controller is not None:
+            succeeded[pod.metadata.controller.uid].append(pod)
     total: Counter[GroupInstance] = Counter()
     for pod_set in owner.pod_sets:
-        live_jobs = {
+        jobs = {
             index: job
             for (name, index), job in live.items()
             if name == pod_set.replicated_job and index < pod_set.jobs
         }
-        total.update(pod_set.expected_members_without(live_jobs))
-        for job_index, job in live_jobs.items():
-            total.update(_members_left(pod_set, job_index, job, succeeded))
-    for pod in staying_pods(jobs, pods):
+        total.update(expected_members(pod_set, jobs))
+        for index, job in jobs.items():
+            total.update(_members_left(pod_set, index, job, succeeded[job.metadata.uid]))
+    for pod in members.staying:
         if not pod.pod_group_name and pod.metadata.controller is not None:
             total[_instance_without_stamp(owner, pod)] -= 1
     return total
-
-
-def staying_pods(jobs: Iterable[Job], pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Return the pods that are to run: neither they nor their Job have ended or are being deleted.
-
-    Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it. Those that
-    an earlier Job of the name left behind have no controller, but the label of that Job's UID.
-    """
-    live = {job.metadata.uid for job in jobs if not job.being_deleted}
-    return tuple(
-        pod for pod in pods if not (pod.finished or pod.being_deleted) and _may_be_of(live, pod.metadata)
-    )
 
 
 def _may_be_of(live_uids: Collection[str], pod: ObjectMeta) -> bool:
@@ -96,17 +102,61 @@ def _may_be_of(live_uids: Collection[str], pod: ObjectMeta) -> bool:
 
 
 def _members_left(
-    pod_set: PodSet, job_index: int, job: Job, succeeded: dict[str, list[Pod]]
+    pod_set: PodSet, job_index: int, job: Job, succeeded: list[Pod]
 ) -> Mapping[GroupInstance, int]:
     if job.failed:
-        return pod_set.expected_members_of_job(job_index)
+        return _members_of_whole_job(pod_set, job_index)
     if job.finished:
         return {}
-    left = tuple(_unfinished_indexes(job, succeeded.get(job.metadata.uid, [])))
-    return pod_set.members_of_job(job_index, left, job.spec.parallelism)
+    return _members_of_job(pod_set, job_index, tuple(_unfinished(job, succeeded)), job.spec.parallelism)
 
 
-def _unfinished_indexes(job: Job, succeeded: list[Pod]) -> Iterator[range]:
+def _members_of_whole_job(pod_set: PodSet, job_index: int) -> Mapping[GroupInstance, int]:
+    indexes = (range(pod_set.completion_indexes),)
+    return _members_of_job(pod_set, job_index, indexes, pod_set.parallelism)
+
+
+def _members_of_job(
+    pod_set: PodSet, job_index: int, indexes: Collection[range], at_once: int
+) -> Mapping[GroupInstance, int]:
+    """Return the pods of some completion indexes of a Job that run at once; there may be millions of them."""
+    labels = pod_set.labels
+    if labels is None:
+        return {}
+    pods, first = sum(map(len, indexes)), labels.instance(job_index, 0)
+    if not (labels.shape.size or labels.leader_group):
+        return {first: min(pods, at_once)}
+    if not pod_set.indexed:
+        return {first: min(pods, at_once)} if pods else {}
+    counts = _indexes_by_instance(pod_set, labels, job_index, indexes)
+    # With fewer pods at once than indexes the workers never all exist beside their leader.
+    beside = max(0, at_once - 1) if labels.leader_group and first in counts else at_once
+    return {
+        instance: min(count, at_once if instance == first else beside) for instance, count in counts.items()
+    }
+
+
+def _indexes_by_instance(
+    pod_set: PodSet, labels: GroupLabels, job_index: int, indexes: Iterable[range]
+) -> Counter[GroupInstance]:
+    """Count completion indexes a block at a time; blocks that only a grown live Job has get no PodGroup."""
+    total: Counter[GroupInstance] = Counter()
+    size = labels.shape.size
+    blocks = -(-pod_set.completion_indexes // size) if size else 0
+    for block in indexes:
+        begin, stop = block.start, min(block.stop, blocks * size) if size else block.stop
+        while begin < stop:
+            end = stop
+            if labels.leader_group and begin == 0:
+                end = 1
+            elif size:
+                end = min(end, (begin // size + 1) * size)
+            total[labels.instance(job_index, begin)] += end - begin
+            begin = end
+    return total
+
+
+def _unfinished(job: Job, succeeded: list[Pod]) -> Iterator[range]:
     """Yield ranges of the completion indexes to run; for a NonIndexed Job, of one number per pod to come."""
     spec, status = job.spec, job.status
     if spec.indexed and spec.completions is not None:
@@ -130,18 +180,7 @@ def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
     yield range(begin, end)
 
 
-def _succeeded(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """Return the pods that succeeded, by the UID of their Job."""
-    by_job: dict[str, list[Pod]] = {}
-    for pod in pods:
-        controller = pod.metadata.controller
-        if pod.status.phase == "Succeeded" and controller is not None:
-            by_job.setdefault(controller.uid, []).append(pod)
-    return by_job
-
-
 def _index_ranges(text: str) -> Iterator[range]:
-    """Yield the ranges of an index list such as `0,3-5`; a part that is none is ignored."""
     for part in _INDEXES.finditer(text, 0, INDEX_LIST_LENGTH):
         yield range(int(part[1]), int(part[2] or part[1]) + 1)
 
@@ -155,7 +194,6 @@ def _job_key(owner: OwnerPodSets, job: Job) -> tuple[str, int]:
 
 
 def _instance_without_stamp(owner: OwnerPodSets, pod: Pod) -> GroupInstance:
-    """Return the group instance that a pod without a schedulingGroup would be in."""
     labels = pod.metadata.labels
     for pod_set in owner.pod_sets:
         if pod_set.labels and pod_set.replicated_job == labels.get(group_labels.REPLICATED_JOB, ""):

@@ -10,6 +10,7 @@ from muster.policy import group_labels
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets
 from muster.policy.reasons import Reason
+from muster.policy.sources.locks import Locks
 from muster.policy.sources.policy_text import shortened
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
 from muster.policy.tree.deadlock import find_deadlock
@@ -28,12 +29,6 @@ def policy_tree(
     """Return the groups of an owner under a policy.
 
     Membership comes from the labels on the pod templates; a policy that names members has to agree with them.
-
-    Args:
-        owner: the owner's pod sets.
-        policy: a policy with groups; a group that it does not name follows the default rule.
-        where: the source of the policy, for messages.
-        kept: whether its groups exist already: after scaling down, counts may then exceed the pods.
 
     Returns:
         The tree, or why it is impossible, with the path of the field.
@@ -165,7 +160,6 @@ def _settings(policy: GroupPolicy) -> dict[str, Any]:
 
 
 def _check_membership(policy: GroupPolicy, group: Group, path: str) -> None:
-    """Refuse members other than those that the labels on the pod templates name."""
     labelled = {pod_set.replicated_job for pod_set in group.pod_sets}
     if policy.replicated_jobs and set(policy.replicated_jobs) != labelled:
         actual = ", ".join(sorted(labelled - {""})) or "the Job's only template"
@@ -206,3 +200,44 @@ def _check_composite(group: Group, path: str) -> None:
             path,
             f"pods of one group must have the same priority, not {priorities}",
         )
+
+
+def with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:
+    """Return the tree with the locked disruptionMode, and without smaller counts, on every gang.
+
+    A basic group keeps its mode: its pods are placed one by one, and upstream refuses `all` for such a group
+    of a Job (pkg/apis/batch/validation, v1.37.1).
+    """
+    return tuple(_with_locks(group, locks) for group in tree)
+
+
+def below_size(
+    tree: tuple[Group, ...], labelled: tuple[Group, ...], groups: Sequence[GroupPolicy], locks: Locks
+) -> InvalidPolicyError | None:
+    """Return the error of a policy that lets a gang start without all its members under `minCount: All`.
+
+    A basic group of groups is allowed: a gang over stages that wait for each other is impossible.
+    """
+    if locks.fields.min_count is None:
+        return None
+    gangs = {group.name for group in labelled if group.gang}
+    for group in (group for root in tree for group in root.with_all_below()):
+        path = f"{path_of(group.name, groups)}.schedulingPolicy"
+        if not group.gang and not group.children and group.name in gangs:
+            return locks.refused(f"{path}.basic", "a gang of all pods")
+        members = group.child_groups if group.children else max([0, *group.sizes.values()])
+        if group.gang and group.pinned is not None and group.pinned < members:
+            count = "minGroupCount" if group.children else "minCount"
+            return locks.refused(f"{path}.gang.{count}", f"all {members}")
+    return None
+
+
+def _with_locks(group: Group, locks: Locks) -> Group:
+    changed = replace(group, children=with_locks(group.children, locks))
+    if not group.gang:
+        return changed
+    mode = locks.fields.disruption_mode
+    if mode is not None:
+        value = mode.model_dump(by_alias=True, exclude_none=True)
+        changed = replace(changed, settings={**group.settings, "disruptionMode": value})
+    return replace(changed, pinned=None) if locks.fields.min_count else changed

@@ -116,7 +116,6 @@ def check_position(leaf: Group, position: Position) -> None:
 
 
 def _shapes(leaf: Group) -> Iterator[tuple[str, bool, Shape]]:
-    """Yield the path of each pod template of a group, whether its pods lead there, and their shape."""
     for pod_set in leaf.pod_sets:
         labels = pod_set.labels
         if labels is not None and labels.leader_group == leaf.name:

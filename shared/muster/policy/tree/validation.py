@@ -20,12 +20,7 @@ TEMPLATE_LIMIT = 8
 
 @dataclass(frozen=True)
 class Stage:
-    """A group that keeps its nodes until a later one has run.
-
-    Attributes:
-        holds: the group whose pods are bound and run.
-        waits: the group whose pods are created only when those are ready.
-    """
+    """A group that keeps its nodes until a later one has run."""
 
     holds: str
     waits: str
@@ -59,12 +54,7 @@ def exceeds_limits(owner: OwnerPodSets) -> GroupingFailure | None:
 
 
 def too_many_composites(where: str, composites: int) -> GroupingFailure | None:
-    """TooManyGroups if an owner would get too many CompositePodGroups.
-
-    Args:
-        where: the policy, or the user's own Workload, that asks for them.
-        composites: their number.
-    """
+    """TooManyGroups if an owner would get too many CompositePodGroups."""
     if composites <= limits.COMPOSITE_POD_GROUPS:
         return None
     return _too_many(f"{where}: makes {composites} CompositePodGroups", limits.COMPOSITE_POD_GROUPS)
@@ -82,7 +72,7 @@ def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
     for late in leaves:
         waited = 0
         for pod_set in late.pod_sets:
-            waited |= pod_set.waits_for & ~pod_set.ends_first
+            waited |= pod_set.waits_for & ~pod_set.must_complete
         holding = {name for index, name in group_at.items() if waited >> index & 1}
         yield from (Stage(name, late.name) for name in sorted(holding - {late.name}))
 
@@ -104,18 +94,12 @@ def _numbered(pod_set: PodSet) -> Iterator[tuple[str, str, int]]:
 
 
 def _blocks(pod_set: PodSet, labels: GroupLabels) -> int:
-    """Return the blocks of each Job; one if it is not divided."""
-    indexes = pod_set.parallelism if pod_set.completions is None else pod_set.completions
-    return max(1, -(-indexes // labels.shape.size)) if labels.shape.size and pod_set.indexed else 1
+    size = labels.shape.size
+    return max(1, -(-pod_set.completion_indexes // size)) if size and pod_set.indexed else 1
 
 
 def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFailure | None:
-    """Why a tree is impossible, or None.
-
-    Args:
-        tree: the groups of an owner.
-        kept: whether they exist already: then the priorities of their pods were checked when they were made.
-    """
+    """Why a tree is impossible, or None."""
     leaves = [leaf for root in tree for leaf in root.leaves()]
     if len(tree) > TEMPLATE_LIMIT:
         return GroupingFailure(

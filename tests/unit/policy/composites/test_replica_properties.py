@@ -71,7 +71,7 @@ def test_every_tree_is_complete() -> None:
         _, bodies = created(jobset, policy)
         names = [body["metadata"]["name"] for body in bodies]
         assert len(set(names)) == len(names)
-        assert set(names) == {*resolved.composite_names(), *(name for _, name in resolved.pod_groups())}
+        assert set(names) == {*resolved.composite_names(), *(name for *_, name in resolved.pod_groups())}
         for position, name in enumerate(names):
             assert above(bodies)[name] in {"", *names[:position]}
         pods = pods_by_group(jobs_of(jobset))

@@ -8,7 +8,7 @@ from muster.objects.pods import Pod
 from muster.policy import group_labels
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
-from muster.policy.tree.members import members_to_run
+from muster.policy.tree.members import LiveMembers, members_to_run
 from tests.support.builders import (
     Modifier,
     Object,
@@ -45,7 +45,7 @@ def _all(*modifiers: Modifier) -> Modifier:
 def _to_run(body: Object, jobs: list[Object], pods: list[Object] | None = None) -> dict[tuple[str, str], int]:
     jobset = JobSet.read(body) if body["kind"] == "JobSet" else None
     gang = pod_sets_of(jobset or Job.read(body), jobset, {group_labels.NAMESPACE_SWITCH: "enabled"})
-    to_run = members_to_run(gang, map(Job.read, jobs), map(Pod.read, pods or []))
+    to_run = members_to_run(gang, LiveMembers(tuple(map(Job.read, jobs)), tuple(map(Pod.read, pods or []))))
     return {(group, suffix): count for (group, suffix), count in to_run.items()}
 
 
