@@ -171,11 +171,6 @@ def conflict(group: str, plural: str, name: str, detail: str = STALE) -> ApiErro
     return ApiError(409, "Conflict", message, _details(group, plural, name))
 
 
-def apply_conflict(message: str, causes: list[dict[str, str]]) -> ApiError:
-    """409: server-side apply would change fields of another manager."""
-    return ApiError(409, "Conflict", message, {"causes": causes})
-
-
 def bad_request(message: str) -> ApiError:
     """400: the request is malformed."""
     return ApiError(400, "BadRequest", message)

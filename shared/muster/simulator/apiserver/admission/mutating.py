@@ -30,7 +30,7 @@ from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, copied, name_of
-from muster.simulator.apiserver.patches.fieldsets import granular, merged
+from muster.simulator.apiserver.patches.apply import granular, merged
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import ApiError, refused
 

@@ -12,7 +12,7 @@ from muster.simulator.apiserver.fields.disabled_fields import drop_disabled_fiel
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
-from muster.simulator.apiserver.patches.fieldsets import Fields
+from muster.simulator.apiserver.patches.apply import Path
 from muster.simulator.apiserver.status import FieldError
 from muster.simulator.apiserver.validation import (
     custom,
@@ -158,7 +158,7 @@ def _restore(section: Object, old: Object, field: str) -> None:
         section.pop(field, None)
 
 
-def reset_fields(kind: Kind, subresource: str) -> Fields:
+def reset_fields(kind: Kind, subresource: str) -> frozenset[Path]:
     """Return the fields that an endpoint cannot write, and whose managers it therefore does not change."""
     if subresource == "status":
         if metadata.is_group_kind(kind):

@@ -32,9 +32,8 @@ from muster.simulator.apiserver.objects import (
     new_uid,
     now,
 )
-from muster.simulator.apiserver.patches import managed
-from muster.simulator.apiserver.patches.plain import json_patch, merge_patch
-from muster.simulator.apiserver.patches.strategic import strategic_merge
+from muster.simulator.apiserver.patches import apply
+from muster.simulator.apiserver.patches.merge import json_patch, merge_patch, strategic_merge
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.status import (
     ApiError,
@@ -64,9 +63,7 @@ class Writer:
         request.check_options("CreateOptions")
         obj = self._decode_with_defaults(target, request, target.object_in(request))
         _check_namespace(target, obj)
-        managed_fields = managed.after_update(
-            _empty_object(target.kind), obj, target.kind.schema, self._manager(target, request)
-        )
+        managed_fields = apply.after_update({}, obj, target.kind.schema, self._manager(target, request))
         with self.store.lock:
             record = self._create_object(target.kind, obj, managed_fields, request)
         return _response(201, target.kind, record)
@@ -125,7 +122,7 @@ class Writer:
                     raise not_found(kind.group, kind.plural, target.name)
                 return self._apply_new(target, request, applied)
             live = record.obj | {"apiVersion": kind.api_version}
-            merged, managed_fields = managed.apply(
+            merged, managed_fields = apply.apply(
                 live,
                 applied,
                 kind.schema,
@@ -144,13 +141,13 @@ class Writer:
         if uid:
             raise conflict(kind.group, kind.plural, target.name, f"no object with the uid {uid} was found")
         manager = self._manager(target, request)
-        _, managed_fields = managed.apply(_empty_object(kind), applied, kind.schema, manager, force=True)
+        _, managed_fields = apply.apply({}, applied, kind.schema, manager, force=True)
         defaults.fill(kind, applied, self.gates())
         return _response(201, kind, self._create_object(kind, applied, managed_fields, request))
 
-    def _manager(self, target: RequestTarget, request: Request) -> managed.FieldManager:
+    def _manager(self, target: RequestTarget, request: Request) -> apply.FieldManager:
         operation = "Apply" if request.content_type == APPLY else "Update"
-        return managed.FieldManager(request.manager, operation, target.kind.api_version, target.subresource)
+        return apply.FieldManager(request.manager, operation, target.kind.api_version, target.subresource)
 
     def _current(self, target: RequestTarget) -> Object:
         record = self.store.get(target.kind.group_resource, target.key)
@@ -221,7 +218,7 @@ class Writer:
         if managed_fields is None:
             reset = strategies.reset_fields(kind, target.subresource)
             manager = self._manager(target, request)
-            managed_fields = managed.after_update(old, obj, kind.schema, manager, reset)
+            managed_fields = apply.after_update(old, obj, kind.schema, manager, reset)
         obj["metadata"]["managedFields"] = managed_fields
         if target.subresource == "status":
             strategies.prepare_status(kind, obj, old)
@@ -267,15 +264,6 @@ class Writer:
 
 def _response(status: int, kind: Kind, record: ObjectRecord) -> Response:
     return Response(status, encoded(kind.api_version, kind.kind, record))
-
-
-def _empty_object(kind: Kind) -> Object:
-    """Return the object before a create, for managed fields: Go's structs are empty, never unset."""
-    empty: Object = {"metadata": {}}
-    if not kind.custom:
-        properties = kind.schema.get("properties") or {}
-        empty |= {field: {} for field in ("spec", "status") if field in properties}
-    return empty
 
 
 def _check_namespace(target: RequestTarget, obj: Object) -> None:
