@@ -18,7 +18,6 @@ from muster.simulator.apiserver.validation import (
     custom,
     definitions,
     groups,
-    groups_1_36,
     job,
     metadata,
     other_kinds,
@@ -177,63 +176,40 @@ def reset_fields(kind: Kind, subresource: str) -> frozenset[Path]:
 Checks = tuple[
     Callable[[Object], list[FieldError]],
     Callable[[Object, Object], list[FieldError]],
-    Callable[[Object, Object], list[FieldError]],
 ]
-"""The validation of a create, of an update, and of an update of the status subresource."""
-
-
-def _no_errors(_new: Object, _old: Object) -> list[FieldError]:
-    return []
-
-
-def _group_status(new: Object, _old: Object) -> list[FieldError]:
-    return groups.group_status(new)
+"""The validation of a create and of an update."""
 
 
 def _same(check: Callable[[Object], list[FieldError]]) -> Checks:
-    return check, lambda new, _old: check(new), _no_errors
-
-
-def _group_checks(check: Callable[[Object, Object | None], list[FieldError]]) -> Checks:
-    return lambda new: check(new, None), check, _group_status
+    return check, lambda new, _old: check(new)
 
 
 CHECKS: Mapping[str, Checks] = {
-    "Pod": (pod.check_new, pod.check_changed, pod.check_status),
-    "Job": (job.check_new, job.check_changed, _no_errors),
-    "Workload": _group_checks(groups.workload),
-    "PodGroup": _group_checks(groups.pod_group),
-    "CompositePodGroup": _group_checks(groups.composite_pod_group),
-    "PriorityClass": (other_kinds.new_priority_class, other_kinds.changed_priority_class, _no_errors),
-    "ConfigMap": (other_kinds.config_map, other_kinds.changed_config_map, _no_errors),
+    "Pod": (pod.check_new, pod.check_changed),
+    "Job": (job.check_new, job.check_changed),
+    "PriorityClass": (other_kinds.new_priority_class, other_kinds.changed_priority_class),
+    "ConfigMap": (other_kinds.config_map, other_kinds.changed_config_map),
     "Secret": _same(other_kinds.config_map),
     "Event": _same(other_kinds.event),
     "CustomResourceDefinition": _same(definitions.check_new),
 }
-CHECKS_1_36: Mapping[str, Checks] = {
-    "Workload": _group_checks(groups_1_36.workload),
-    "PodGroup": _group_checks(groups_1_36.pod_group),
-}
 
 
-def check_new(kind: Kind, obj: Object) -> list[FieldError]:
-    """Return the validation errors of a new object."""
-    errors = metadata.check_new(kind, obj)
-    if kind.custom:
-        return errors + custom.check(obj, None, kind.schema)
-    checks = (CHECKS_1_36 if kind.version == "v1alpha2" else CHECKS).get(kind.kind)
-    return errors + (checks[0](obj) if checks else [])
-
-
-def check_changed(kind: Kind, obj: Object, old: Object, subresource: str = "") -> list[FieldError]:
-    """Return the validation errors of an updated object."""
-    errors = metadata.check_changed(obj, old)
+def check(kind: Kind, obj: Object, old: Object | None, subresource: str = "") -> list[FieldError]:
+    """Return the validation errors of an object, which is new without an old one."""
+    errors = metadata.check_new(kind, obj) if old is None else metadata.check_changed(obj, old)
     if kind.custom:
         return errors + custom.check(obj, old, kind.schema)
-    checks = (CHECKS_1_36 if kind.version == "v1alpha2" else CHECKS).get(kind.kind)
+    if subresource == "status":
+        if metadata.is_group_kind(kind):
+            return errors + metadata.check_conditions(at(obj, "status", "conditions") or [])
+        return errors + (pod.check_status(obj, old or {}) if kind.kind == "Pod" else [])
+    if metadata.is_group_kind(kind):
+        return errors + groups.check_spec(kind, obj, old)
+    checks = CHECKS.get(kind.kind)
     if checks is None:
         return errors
-    return errors + (checks[2] if subresource == "status" else checks[1])(obj, old)
+    return errors + (checks[0](obj) if old is None else checks[1](obj, old))
 
 
 def graceful_deletion(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, int]:

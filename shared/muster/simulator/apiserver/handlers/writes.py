@@ -190,7 +190,7 @@ class Writer:
         strategies.prepare_new(kind, obj, self.gates())
         if kind.kind == "Namespace" and not kind.custom:
             defaults.fill(kind, obj, self.gates())
-        errors = strategies.check_new(kind, obj)
+        errors = strategies.check(kind, obj, None)
         if errors:
             raise invalid_object(kind.group, kind.kind, name_of(obj), errors)
         chain.validate(self.store, kind, obj, None, request.user)
@@ -225,7 +225,7 @@ class Writer:
         else:
             chain.admit_changed(kind, obj, old)
             strategies.prepare_changed(kind, obj, old, self.gates())
-        errors = strategies.check_changed(kind, obj, old, target.subresource)
+        errors = strategies.check(kind, obj, old, target.subresource)
         if errors:
             raise invalid_object(kind.group, kind.kind, target.name, errors)
         if self.release == "1.36" and not target.subresource:

@@ -1,8 +1,8 @@
 """Server-side apply and `metadata.managedFields`, as far as Muster and the simulated controllers need them.
 
 A field is a path of elements as `FieldsV1` writes them: `f:spec`, `k:{"name":"a"}`, `v:"x"`. Managers own
-leaves, atomic values and items of lists; unlike on the real server nobody owns a map itself. The rules are those
-of sigs.k8s.io/structured-merge-diff v6.4.2.
+leaves, atomic values and items of lists; unlike on the real server nobody owns a map itself.
+The rules are those of sigs.k8s.io/structured-merge-diff v6.4.2.
 """
 
 from __future__ import annotations

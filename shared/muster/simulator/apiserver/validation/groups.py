@@ -1,175 +1,151 @@
-"""Validation of Workload, PodGroup and CompositePodGroup of Kubernetes 1.37.
+"""Validation of Workload, PodGroup and CompositePodGroup.
 
-Sources (v1.37.1): `pkg/apis/scheduling/{v1beta1,v1alpha3}/zz_generated.validations.go` for the structs below,
-`pkg/apis/scheduling/validation/validation.go` for the functions.
-"""
+Sources (v1.37.1): `pkg/apis/scheduling/{v1beta1,v1alpha3}/zz_generated.validations.go` for the structs,
+`pkg/apis/scheduling/validation/validation.go` for the functions; for 1.36 (v1.36.3) those of `v1alpha2`,
+where the spec of a Workload and the policy of a PodGroup are immutable, and which has no composites.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
+from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
 from muster.simulator.apiserver.status import FieldError, duplicate, invalid, required
 from muster.simulator.apiserver.validation import names
-from muster.simulator.apiserver.validation.metadata import check_conditions
-from muster.simulator.apiserver.validation.rules import (
-    Field,
-    Rule,
-    Struct,
-    at_least,
-    at_most,
-    check,
-    enum,
-    formatted,
-    immutable_value,
-    max_items,
-    not_set_later,
-    optional,
-    required_value,
-    same_items,
-    union,
-    unique,
-)
+from muster.simulator.apiserver.validation.rules import Field, Struct, check
 
 MAX_TEMPLATES = 8
 MAX_DEPTH = 4
 MAX_PRIORITY = 1_000_000_000
 
-DNS_LABEL = formatted(names.dns_label)
-DNS_SUBDOMAIN = formatted(names.dns_subdomain)
-PATH_SEGMENT = formatted(names.path_segment)
-BASIC_OR_GANG = union("basic", "gang")
-
-TOPOLOGY = Struct({"key": Field((required_value, formatted(names.label_key)))})
-CONSTRAINTS = Struct({"topology": Field((max_items(1), optional), lambda: TOPOLOGY)})
-DISRUPTION = Struct({}, (union("single", "all"),))
-WORKLOAD_REF = Struct(
-    {
-        "workloadName": Field((required_value, DNS_SUBDOMAIN)),
-        "templateName": Field((required_value, DNS_LABEL)),
-    }
+BASIC_OR_GANG = ("basic", "gang")
+_LABEL = Field(required=True, form=names.dns_label)
+_SUBDOMAIN = Field(required=True, form=names.dns_subdomain)
+_SEGMENT = Field(required=True, form=names.path_segment)
+_TOPOLOGY = Struct({"key": Field(required=True, form=names.label_key)})
+CONSTRAINTS = Struct({"topology": Field(max_items=1, optional=True, struct=_TOPOLOGY)})
+DISRUPTION = Struct({}, ("single", "all"))
+_CONTROLLER_REF = Struct(
+    {"apiGroup": Field(optional=True, form=names.dns_subdomain), "kind": _SEGMENT, "name": _SEGMENT}
 )
-CONTROLLER_REF = Struct(
-    {
-        "apiGroup": Field((optional, DNS_SUBDOMAIN)),
-        "kind": Field((required_value, PATH_SEGMENT)),
-        "name": Field((required_value, PATH_SEGMENT)),
-    }
-)
+_CONTROLLER = Field(immutable=True, optional=True, struct=_CONTROLLER_REF)
+_WORKLOAD_REF = Struct({"workloadName": _SUBDOMAIN, "templateName": _LABEL})
+_PARENT = Field(immutable=True, optional=True, form=names.dns_subdomain)
 
 
 def _policy(count_field: str) -> Struct:
-    gang = Struct({count_field: Field((required_value, at_least(1)))})
+    gang = Struct({count_field: Field(required=True, least=1)})
     fields = {
-        "basic": Field((immutable_value, optional)),
-        "gang": Field((not_set_later, optional), lambda: gang),
+        "basic": Field(immutable=True, optional=True),
+        "gang": Field(kept=True, optional=True, struct=gang),
     }
-    return Struct(fields, (BASIC_OR_GANG,))
+    return Struct(fields, BASIC_OR_GANG)
 
 
-PG_POLICY = _policy("minCount")
-CPG_POLICY = _policy("minGroupCount")
-
-
-def _common_fields(*, constraints: Callable[[], Struct], disruption: Rule) -> dict[str, Field]:
+def _common_fields(*, required: bool) -> dict[str, Field]:
+    """Return the fields that templates and groups share; a group's disruptionMode is required."""
     return {
-        "schedulingConstraints": Field((optional_then(immutable_value),), constraints),
-        "disruptionMode": Field((immutable_value, disruption), lambda: DISRUPTION),
-        "priorityClassName": Field((immutable_value, optional, DNS_SUBDOMAIN)),
-        "priority": Field((immutable_value, at_most(MAX_PRIORITY))),
-        "preemptionPolicy": Field((immutable_value, optional, enum("PreemptLowerPriority", "Never"))),
+        "schedulingConstraints": Field(immutable=True, optional=True, struct=CONSTRAINTS),
+        "disruptionMode": Field(immutable=True, required=required, optional=not required, struct=DISRUPTION),
+        "priorityClassName": Field(immutable=True, optional=True, form=names.dns_subdomain),
+        "priority": Field(immutable=True, most=MAX_PRIORITY),
+        "preemptionPolicy": Field(immutable=True, optional=True, values=("PreemptLowerPriority", "Never")),
     }
 
 
-def optional_then(rule: Rule) -> Rule:
-    """Return the rule, after which an unset value skips the remaining rules."""
-
-    def optional_rule(value: Any, old: Any, path: str, updating: bool) -> tuple[list[FieldError], bool]:
-        errors, stop = rule(value, old, path, updating)
-        return errors, stop or value is None
-
-    return optional_rule
+def _templates(struct: Struct) -> Field:
+    return Field(max_items=MAX_TEMPLATES, named=True, optional=True, struct=struct)
 
 
-def _templates(struct: Callable[[], Struct]) -> Field:
-    rules = (max_items(MAX_TEMPLATES), same_items("name"), optional, unique("name"))
-    return Field(rules, struct, key="name")
-
-
-PG_TEMPLATE = Struct(
+_PG_POLICY = Field(always=True, struct=_policy("minCount"))
+_CPG_POLICY = _policy("minGroupCount")
+_PG_TEMPLATE = Struct({"name": _LABEL, "schedulingPolicy": _PG_POLICY, **_common_fields(required=False)})
+_CPG_TEMPLATE = Struct(
     {
-        "name": Field((required_value, DNS_LABEL)),
-        "schedulingPolicy": Field((), lambda: PG_POLICY, always=True),
-        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=optional),
+        "name": _LABEL,
+        "schedulingPolicy": Field(always=True, struct=_CPG_POLICY),
+        **_common_fields(required=False),
+        "podGroupTemplates": _templates(_PG_TEMPLATE),
     }
 )
-CPG_TEMPLATE: Struct = Struct(
-    {
-        "name": Field((required_value, DNS_LABEL)),
-        "schedulingPolicy": Field((), lambda: CPG_POLICY, always=True),
-        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=optional),
-        "podGroupTemplates": _templates(lambda: PG_TEMPLATE),
-        "compositePodGroupTemplates": _templates(lambda: CPG_TEMPLATE),
-    }
+_CPG_TEMPLATE.fields["compositePodGroupTemplates"] = _templates(_CPG_TEMPLATE)
+
+_GANG_1_36 = Struct({"minCount": Field(required=True, least=1)})
+_POLICY_1_36 = Struct(
+    {"basic": Field(optional=True), "gang": Field(optional=True, struct=_GANG_1_36)}, BASIC_OR_GANG
 )
-WORKLOAD = Struct(
-    {
-        "controllerRef": Field((immutable_value, optional), lambda: CONTROLLER_REF),
-        "podGroupTemplates": _templates(lambda: PG_TEMPLATE),
-        "compositePodGroupTemplates": _templates(lambda: CPG_TEMPLATE),
-    },
-    (union("podGroupTemplates", "compositePodGroupTemplates"),),
+_TEMPLATE_REF_1_36 = Struct({"workloadName": _SUBDOMAIN, "podGroupTemplateName": _LABEL})
+_REFERENCE_1_36 = Struct({"workload": Field(optional=True, struct=_TEMPLATE_REF_1_36)}, ("workload",))
+_COMMON_1_36 = {
+    "schedulingConstraints": Field(immutable=True, optional=True, struct=CONSTRAINTS),
+    "disruptionMode": Field(immutable=True, optional=True, values=("Pod", "PodGroup")),
+    "priorityClassName": Field(immutable=True, optional=True, form=names.dns_subdomain),
+    "priority": Field(immutable=True, most=MAX_PRIORITY),
+}
+_TEMPLATE_1_36 = Struct(
+    {"name": _LABEL, "schedulingPolicy": Field(always=True, struct=_POLICY_1_36), **_COMMON_1_36}
 )
-POD_GROUP = Struct(
-    {
-        "parentCompositePodGroupName": Field(
-            (immutable_value, optional_then(immutable_value), DNS_SUBDOMAIN)
-        ),
-        "workloadRef": Field((immutable_value, optional), lambda: WORKLOAD_REF),
-        "schedulingPolicy": Field((), lambda: PG_POLICY, always=True),
-        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=required_value),
-    }
-)
-COMPOSITE_POD_GROUP = Struct(
-    {
-        "parentCompositePodGroupName": Field(
-            (immutable_value, optional_then(immutable_value), DNS_SUBDOMAIN)
-        ),
-        "workloadRef": Field((immutable_value, required_value), lambda: WORKLOAD_REF),
-        "schedulingPolicy": Field((immutable_value,), lambda: CPG_POLICY, always=True),
-        **_common_fields(constraints=lambda: CONSTRAINTS, disruption=required_value),
-    }
+_TEMPLATES_1_36 = Field(
+    immutable=True, max_items=MAX_TEMPLATES, required=True, named=True, struct=_TEMPLATE_1_36
 )
 
+_SPECS = {
+    "Workload": Struct(
+        {
+            "controllerRef": _CONTROLLER,
+            "podGroupTemplates": _templates(_PG_TEMPLATE),
+            "compositePodGroupTemplates": _templates(_CPG_TEMPLATE),
+        },
+        ("podGroupTemplates", "compositePodGroupTemplates"),
+    ),
+    "PodGroup": Struct(
+        {
+            "parentCompositePodGroupName": _PARENT,
+            "workloadRef": Field(immutable=True, optional=True, struct=_WORKLOAD_REF),
+            "schedulingPolicy": _PG_POLICY,
+            **_common_fields(required=True),
+        }
+    ),
+    "CompositePodGroup": Struct(
+        {
+            "parentCompositePodGroupName": _PARENT,
+            "workloadRef": Field(immutable=True, required=True, struct=_WORKLOAD_REF),
+            "schedulingPolicy": Field(immutable=True, always=True, struct=_CPG_POLICY),
+            **_common_fields(required=True),
+        }
+    ),
+}
+_SPECS_1_36 = {
+    "Workload": Struct({"controllerRef": _CONTROLLER, "podGroupTemplates": _TEMPLATES_1_36}),
+    "PodGroup": Struct(
+        {
+            "podGroupTemplateRef": Field(immutable=True, optional=True, struct=_REFERENCE_1_36),
+            "schedulingPolicy": Field(immutable=True, always=True, struct=_POLICY_1_36),
+            **_COMMON_1_36,
+        }
+    ),
+}
 
-def workload(new: Object, old: Object | None) -> list[FieldError]:
-    """Return the errors of the spec of a Workload."""
-    spec = new.get("spec") or {}
-    errors = _unique_names(spec) + _depth(spec) + _same_priority(spec)
-    for index, template in enumerate(spec.get("compositePodGroupTemplates") or []):
-        errors += _has_child(template, f"spec.compositePodGroupTemplates[{index}]")
-    return errors + check(WORKLOAD, spec, None if old is None else old.get("spec") or {}, "spec")
 
-
-def pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """Return the errors of the spec of a PodGroup."""
-    spec = new.get("spec") or {}
+def check_spec(kind: Kind, new: Object, old: Object | None) -> list[FieldError]:
+    """Return the errors of the spec of a Workload or a group."""
+    spec, old_spec = new.get("spec") or {}, None if old is None else old.get("spec") or {}
+    if kind.version == "v1alpha2":
+        return check(_SPECS_1_36[kind.kind], spec, old_spec, "spec")
     errors: list[FieldError] = []
-    if old is None and spec.get("parentCompositePodGroupName") is not None and not spec.get("workloadRef"):
-        errors.append(required("spec.workloadRef", "must be set when parentCompositePodGroupName is set"))
-    return errors + check(POD_GROUP, spec, None if old is None else old.get("spec") or {}, "spec")
+    if kind.kind == "Workload":
+        errors = _unique_names(spec) + _depth(spec) + _same_priority(spec)
+        for index, template in enumerate(spec.get("compositePodGroupTemplates") or []):
+            errors += _has_child(template, f"spec.compositePodGroupTemplates[{index}]")
+    elif kind.kind == "PodGroup" and old is None and _needs_reference(spec):
+        why = "must be set when parentCompositePodGroupName is set"
+        errors.append(required("spec.workloadRef", why))
+    return errors + check(_SPECS[kind.kind], spec, old_spec, "spec")
 
 
-def composite_pod_group(new: Object, old: Object | None) -> list[FieldError]:
-    """Return the errors of the spec of a CompositePodGroup."""
-    old_spec = None if old is None else old.get("spec") or {}
-    return check(COMPOSITE_POD_GROUP, new.get("spec") or {}, old_spec, "spec")
-
-
-def group_status(new: Object) -> list[FieldError]:
-    """Return the errors of the status of a PodGroup or CompositePodGroup."""
-    return check_conditions((new.get("status") or {}).get("conditions") or [], "status.conditions")
+def _needs_reference(spec: Object) -> bool:
+    return spec.get("parentCompositePodGroupName") is not None and not spec.get("workloadRef")
 
 
 def _unique_names(spec: Object) -> list[FieldError]:

@@ -13,47 +13,23 @@ from muster.simulator.apiserver.objects import Object, at, name_of
 from muster.simulator.apiserver.selectors import selects
 from muster.simulator.apiserver.status import OMITTED, FieldError, immutable, invalid, not_supported, required
 from muster.simulator.apiserver.validation import names
-from muster.simulator.apiserver.validation.groups import (
-    BASIC_OR_GANG,
-    CONSTRAINTS,
-    DISRUPTION,
-)
+from muster.simulator.apiserver.validation.groups import BASIC_OR_GANG, CONSTRAINTS, DISRUPTION
 from muster.simulator.apiserver.validation.pod import check_spec
-from muster.simulator.apiserver.validation.rules import (
-    Field,
-    Struct,
-    at_least,
-    check,
-    immutable_value,
-    not_set_later,
-    optional,
-)
+from muster.simulator.apiserver.validation.rules import Field, Struct, check
 
-COUNT_FIELDS = (
-    "parallelism",
-    "completions",
-    "activeDeadlineSeconds",
-    "backoffLimit",
-    "ttlSecondsAfterFinished",
-)
-IMMUTABLE_FIELDS = (
-    "completionMode",
-    "podFailurePolicy",
-    "backoffLimitPerIndex",
-    "managedBy",
-    "successPolicy",
-)
+_COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+_IMMUTABLE = ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy")
 
-_GANG = Struct({"minCount": Field((optional, at_least(1)))})
-_POLICY = Struct({"basic": Field((optional,)), "gang": Field((optional,), lambda: _GANG)}, (BASIC_OR_GANG,))
+_GANG = Struct({"minCount": Field(optional=True, least=1)})
+_POLICY = Struct({"basic": Field(optional=True), "gang": Field(optional=True, struct=_GANG)}, BASIC_OR_GANG)
 _SCHEDULING = Struct(
     {
-        "schedulingPolicy": Field((not_set_later, optional), lambda: _POLICY),
-        "schedulingConstraints": Field((immutable_value, optional), lambda: CONSTRAINTS),
-        "disruptionMode": Field((immutable_value, optional), lambda: DISRUPTION),
+        "schedulingPolicy": Field(kept=True, optional=True, struct=_POLICY),
+        "schedulingConstraints": Field(immutable=True, optional=True, struct=CONSTRAINTS),
+        "disruptionMode": Field(immutable=True, optional=True, struct=DISRUPTION),
     }
 )
-_SPEC = Struct({"scheduling": Field((not_set_later, optional), lambda: _SCHEDULING)})
+_SPEC = Struct({"scheduling": Field(kept=True, optional=True, struct=_SCHEDULING)})
 
 
 def check_new(job: Object) -> list[FieldError]:
@@ -69,7 +45,7 @@ def check_changed(new: Object, old: Object) -> list[FieldError]:
     errors += _template(spec, old)
     errors += [
         immutable(f"spec.{field}", spec.get(field))
-        for field in ("selector", *IMMUTABLE_FIELDS)
+        for field in ("selector", *_IMMUTABLE)
         if spec.get(field) != old_spec.get(field)
     ]
     return errors + _policy_variant(spec, old_spec) + _hostnames(new) + check(_SPEC, spec, old_spec, "spec")
@@ -78,7 +54,7 @@ def check_changed(new: Object, old: Object) -> list[FieldError]:
 def _spec(spec: Object) -> list[FieldError]:
     errors = [
         invalid(f"spec.{field}", spec[field], "must be greater than or equal to 0")
-        for field in COUNT_FIELDS
+        for field in _COUNTS
         if (spec.get(field) or 0) < 0
     ]
     mode = spec.get("completionMode")

@@ -78,11 +78,11 @@ def _common(metadata: Object) -> list[FieldError]:
     return errors
 
 
-def check_conditions(conditions: list[Object], path: str) -> list[FieldError]:
+def check_conditions(conditions: list[Object]) -> list[FieldError]:
     """Return the errors of a list of `metav1.Condition` (`pkg/apis/meta/v1/validation/validation.go`)."""
     errors: list[FieldError] = []
     for index, condition in enumerate(conditions):
-        here = f"{path}[{index}]"
+        here = f"status.conditions[{index}]"
         errors += [
             required(f"{here}.{field}")
             for field in ("type", "status", "lastTransitionTime", "reason")
