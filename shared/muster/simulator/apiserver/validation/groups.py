@@ -3,6 +3,7 @@
 Sources (v1.37.1): `pkg/apis/scheduling/{v1beta1,v1alpha3}/zz_generated.validations.go` for the structs,
 `pkg/apis/scheduling/validation/validation.go` for the functions; for 1.36 (v1.36.3) those of `v1alpha2`,
 where the spec of a Workload and the policy of a PodGroup are immutable, and which has no composites.
+"""
 
 from __future__ import annotations
 
