@@ -59,6 +59,8 @@ class Servers:
 
 
 _SERVERS = pytest.StashKey[Servers]()
+EVERY_SERVER = ["embedded", *(pytest.param(minor, marks=pytest.mark.real) for minor in ("1.37", "1.36"))]
+"""The embedded API server and the real ones by release, as parameters of a fixture."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

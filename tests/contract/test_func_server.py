@@ -98,14 +98,8 @@ def serving(install: Install, programs: Path, folder: Path) -> Iterator[Served]:
             served = Served(process, f"http://127.0.0.1:{port}", url, server)
             try:
                 end = time.monotonic() + 60
-                while True:
+                while not _is_ready(served.base):
                     assert (process.poll(), time.monotonic() < end) == (None, True)
-                    with suppress(urllib3.exceptions.HTTPError):
-                        if (
-                            urllib3.request("GET", f"{served.base}/health/readiness", retries=False).status
-                            == 200
-                        ):
-                            break
                     time.sleep(0.05)
                 yield served
             finally:

@@ -12,58 +12,29 @@ from muster.policy import group_labels
 from muster.simulator.apiserver import ApiServer
 from tests.cluster import manifests
 from tests.cluster.api import KubernetesApi
-from tests.cluster.cluster import RealCluster
 from tests.cluster.processes import until
 from tests.contract.admission.admission_variants import JOB, JOBS, LABEL, PODS, job, pod
+from tests.contract.conftest import EVERY_SERVER, Servers
 from tests.support.births import stamp_between
 
+pytestmark = pytest.mark.timeout(300)
 ADMISSION = EVENTING / "admission"
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 DRY_RUN = {"dryRun": "All"}
 
 
-@pytest.mark.parametrize(("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items()])
-def test_the_embedded_server_stamps_pods(
-    embedded: KubernetesApi, born: dict[str, Any], stamp: dict[str, Any] | None
-) -> None:
-    """The embedded API server, which runs the same YAML, gives the pod this name and gate."""
-    assert stamp_between(born, _born(embedded, born)) == stamp
-
-
-@pytest.mark.parametrize(("made", "label"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_embedded_server_labels_jobs(
-    embedded: KubernetesApi, made: dict[str, Any], label: str | None
-) -> None:
-    """The embedded API server puts this group label on the template, only where the namespace opted in."""
-    before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
-    assert _label(embedded, "variants-in", made) == (label or before)
-    assert _label(embedded, "variants-out", made) == before
-
-
-@pytest.mark.parametrize(
-    ("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items() if case[1]]
-)
-def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp: dict[str, Any]) -> None:
-    """The planner makes the group that a stamped pod names."""
-    assert group_labels.stamped_name(born["metadata"]["labels"]) == stamp["podGroupName"]
-
-
-@pytest.fixture(scope="module")
-def embedded() -> Iterator[KubernetesApi]:
-    """The embedded server with the policies, one namespace that opted in and one that did not."""
-    with ApiServer() as server:
-        api = KubernetesApi(server.url)
-        namespaces = [_namespace("variants-in", ENABLED), _namespace("variants-out", {})]
-        manifests.apply(api, [*namespaces, *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
-        yield api
-
-
-@pytest.fixture(scope="module")
-def api(real_server: RealCluster) -> Iterator[KubernetesApi]:
+@pytest.fixture(scope="module", params=EVERY_SERVER)
+def api(servers: Servers, request: pytest.FixtureRequest) -> Iterator[KubernetesApi]:
     """A server with the policies, one namespace that opted in and one that did not."""
-    api = real_server.api
     policies = list(manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
     namespaces = [_namespace("variants-in", ENABLED), _namespace("variants-out", {})]
+    if request.param == "embedded":
+        with ApiServer() as server:
+            api = KubernetesApi(server.url)
+            manifests.apply(api, [*namespaces, *policies])
+            yield api
+        return
+    api = servers.get(request.param).api
     manifests.apply(api, [*namespaces, *policies])
     assert until(lambda: _at_work(api), 90), "the policies did not take effect"
     yield api
@@ -71,8 +42,6 @@ def api(real_server: RealCluster) -> Iterator[KubernetesApi]:
         api.must("DELETE", manifests.path(policy))
 
 
-@pytest.mark.real
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items()])
 def test_the_policy_stamps_pods(
     api: KubernetesApi, born: dict[str, Any], stamp: dict[str, Any] | None
@@ -86,14 +55,20 @@ def test_the_policy_stamps_pods(
     assert given == [gate for gate in kept if gate != group_labels.GATE]
 
 
-@pytest.mark.real
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("made", "label"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
 def test_the_policy_labels_jobs(api: KubernetesApi, made: dict[str, Any], label: str | None) -> None:
     """The API server stores the template with this group label; unchanged without opt-in."""
     before = made["spec"]["template"]["metadata"]["labels"].get(group_labels.GROUP)
     assert _label(api, "variants-in", made) == (label or before)
     assert _label(api, "variants-out", made) == before
+
+
+@pytest.mark.parametrize(
+    ("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items() if case[1]]
+)
+def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp: dict[str, Any]) -> None:
+    """The planner makes the group that a stamped pod names."""
+    assert group_labels.stamped_name(born["metadata"]["labels"]) == stamp["podGroupName"]
 
 
 def _at_work(api: KubernetesApi) -> bool:

@@ -37,39 +37,11 @@ def test_install_and_uninstall_as_the_documents_say(
     assert "muster" not in left
 
 
-def test_the_one_namespace_overlay_can_be_applied(knative_137: RealCluster) -> None:
-    """Roles, bindings and all, in a namespace that is there already."""
-    overlay = "eventing/overlays/one-namespace"
-    _kubectl(knative_137, "apply", "-k", overlay)
-    account = "system:serviceaccount:team-a:patch-pods"
-    may = {
-        question: _may(knative_137, account, *question)
-        for question in (
-            # A Role covers the namespace it stands in, although namespaces are in no namespace.
-            ("get", "namespaces/team-a", "-n", "team-a"),
-            ("list", "pods", "-n", "team-a"),
-            ("get", "clustertrainingruntimes.trainer.kubeflow.org"),
-            ("list", "priorityclasses.scheduling.k8s.io"),
-            ("get", "namespaces/kube-system", "-n", "kube-system"),
-            ("list", "pods", "-n", "kube-system"),
-            ("list", "pods", "-A"),
-        )
-    }
-    assert list(may.values()) == ["yes", "yes", "yes", "yes", "no", "no", "no"], may
-    _kubectl(knative_137, "delete", "-k", overlay)
-
-
 def _expect_fit(cluster: RealCluster, arguments: list[str]) -> None:
     output = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(cluster.kubeconfig)]).output
     failed = [line for line in output.splitlines() if line.startswith("FAIL")]
     # Without Knative's controllers nothing is Ready, and that is all there is to say.
     assert [line for line in failed if "eady" not in line] == [], output
-
-
-def _may(cluster: RealCluster, account: str, *question: str) -> str:
-    """The API server's answer, yes or no; kubectl exits with 1 for the latter."""
-    asks = ("auth", "can-i", *question, f"--as={account}", "--as-group=system:serviceaccounts:team-a")
-    return kubectl.call(*asks, kubeconfig=cluster.kubeconfig).stdout.strip()
 
 
 def _kubectl(cluster: RealCluster, *arguments: str) -> str:

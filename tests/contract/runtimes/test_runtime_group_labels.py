@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from functions.mark_runtime.function.step import STEP
-from muster.cluster import errors, execute
+from muster.cluster import execute
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import client_of
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import KubernetesObject
 from muster.objects.patches import PatchType
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS
+from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.policy.model import Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import ANNOTATION
@@ -52,17 +52,20 @@ class Runtime:
 
     def annotate(self, policy: str | None) -> None:
         """Set the policy annotation like `kubectl annotate`; None removes it."""
-        self._patch({"metadata": {"annotations": {ANNOTATION: policy}}}, "kubectl-annotate")
+        change = {"metadata": {"annotations": {ANNOTATION: policy}}}
+        self._client.patch(
+            CLUSTER_TRAINING_RUNTIMES, NAME, "", change, patch=PatchType.MERGE, manager="kubectl-annotate"
+        )
 
     def relabel(self, name: str, group: str) -> None:
         """Edit the label of one pod template as a user."""
-        body = self._read()
-        self._template(body, name).setdefault("metadata", {}).setdefault("labels", {})[GROUP] = group
+        body = self.read()
+        _templates(body)[name].setdefault("metadata", {}).setdefault("labels", {})[GROUP] = group
         self._client.replace(CLUSTER_TRAINING_RUNTIMES, body, manager="kubectl-edit")
 
     def look(self) -> str:
         """Run mark_runtime once, and return its decision."""
-        subject = KubernetesObject.read(self._read()).ref
+        subject = KubernetesObject.read(self.read()).ref
         seen = Versioned(self._client)
         decision = STEP.plan(STEP.observe(seen, subject), NOW)
         if isinstance(decision, Plan):
@@ -71,39 +74,20 @@ class Runtime:
 
     def groups(self) -> dict[str, str | None]:
         """Return the group label of each replicatedJob."""
-        names = ("dataset-initializer", "model-initializer", "node")
-        body = self._read()
-        return {name: self._labels(body, name).get(GROUP) for name in names}
+        return {
+            name: ((template.get("metadata") or {}).get("labels") or {}).get(GROUP)
+            for name, template in _templates(self.read()).items()
+        }
 
     def schedulers(self) -> set[str | None]:
         """Return the schedulerNames of the pod templates."""
-        body = self._read()
-        names = ("dataset-initializer", "model-initializer", "node")
-        return {self._template(body, name)["spec"].get("schedulerName") for name in names}
+        return {template["spec"].get("schedulerName") for template in _templates(self.read()).values()}
 
     def read(self) -> dict[str, Any]:
         """Return the stored runtime."""
-        return self._read()
-
-    def _read(self) -> dict[str, Any]:
         body = self._client.get(CLUSTER_TRAINING_RUNTIMES, NAME)
         assert body is not None
         return body
-
-    def _patch(self, change: dict[str, Any], manager: str) -> None:
-        self._client.patch(
-            CLUSTER_TRAINING_RUNTIMES, NAME, "", change, patch=PatchType.MERGE, manager=manager
-        )
-
-    def _labels(self, body: dict[str, Any], name: str) -> dict[str, str]:
-        return (self._template(body, name).get("metadata") or {}).get("labels") or {}
-
-    def _template(self, body: dict[str, Any], name: str) -> dict[str, Any]:
-        entries = body["spec"]["template"]["spec"]["replicatedJobs"]
-        template: dict[str, Any] = next(
-            entry["template"]["spec"]["template"] for entry in entries if entry["name"] == name
-        )
-        return template
 
 
 @pytest.fixture
@@ -158,27 +142,10 @@ def test_kai_and_back(runtime: Runtime) -> None:
     assert runtime.groups() == {**ALL, "node": "trainer"}
 
 
-def test_an_event_is_written_on_the_runtime_once(runtime: Runtime, client: Client) -> None:
-    """The Event is in namespace `default`, as for all cluster-scoped objects, and is written once."""
-    runtime.annotate("workload: {groups: [{name: a, replicatedJobs: [nod]}]}")
-    assert runtime.look() == Reason.INVALID_POLICY
-    assert runtime.look() == Reason.INVALID_POLICY
-    uid = runtime.read()["metadata"]["uid"]
-    events = client.list(EVENTS, "default", fields=f"involvedObject.uid={uid}")
-    assert [(event["type"], event["reason"]) for event in events] == [("Warning", "InvalidPolicy")]
-    assert "replicatedJob nod does not exist" in events[0]["message"]
-
-
-def test_a_runtime_that_changed_meanwhile_is_a_conflict(runtime: Runtime, client: Client) -> None:
-    """The PUT has the resourceVersion that was read, so it conflicts; the event is delivered again."""
-    runtime.annotate("workload: {}")
-    seen = Versioned(client)
-    api_version, kind = CLUSTER_TRAINING_RUNTIMES.api_version, CLUSTER_TRAINING_RUNTIMES.kind
-    decision = STEP.plan(STEP.observe(seen, ObjectRef(api_version, kind, "", NAME)), NOW)
-    assert isinstance(decision, Plan)
-    runtime.relabel("node", "mine")
-    with pytest.raises(errors.Conflict):
-        execute.in_order(seen, decision, STEP.manager)
+def _templates(runtime: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the pod template of each replicatedJob."""
+    entries = runtime["spec"]["template"]["spec"]["replicatedJobs"]
+    return {entry["name"]: entry["template"]["spec"]["template"] for entry in entries}
 
 
 def _without_empty(data: Any) -> Any:

@@ -35,17 +35,8 @@ FULL: dict[str, Any] = {
                 "disruptionMode": {"all": {}},
                 "preemptionPolicy": "Never",
                 "groups": [
-                    {
-                        "name": "two",
-                        "groups": [
-                            {"name": "three", "groups": [{"name": "node", "replicatedJobs": ["node"]}]}
-                        ],
-                    },
-                    {
-                        "name": "other",
-                        "size": 4,
-                        "resourceClaims": [{"name": "gpu", "resourceClaimName": "shared"}],
-                    },
+                    {"name": "two", "groups": [{"name": "three", "groups": [{"name": "four", "size": 4}]}]},
+                    {"name": "node", "replicatedJobs": ["node"], "resourceClaims": [{"name": "gpu"}]},
                 ],
             }
         ],
@@ -114,19 +105,6 @@ def test_patched_crds_keep_policies_that_released_ones_drop(
     assert kept(embedded, policy, "before") == {}
     patch(embedded)
     assert kept(embedded, policy, "after") == policy
-
-
-def test_patched_crds_refuse_invalid_policies(embedded: KubernetesApi) -> None:
-    """Two kinds of policy at once, a count of 0, five levels: seen at once instead of on the first job."""
-    patch(embedded)
-    group = {"name": "a", "schedulingPolicy": {"gang": {}, "basic": {}}}
-    answer = embedded.request("POST", RUNTIMES, a_runtime({"workload": {"groups": [group]}}))
-    assert (answer.status, "schedulingPolicy" in answer.message) == (422, True)
-    group = {"name": "a", "schedulingPolicy": {"gang": {"minCount": 0}}}
-    answer = embedded.request("POST", RUNTIMES, a_runtime({"workload": {"groups": [group]}}))
-    assert (answer.status, "minCount" in answer.message) == (422, True)
-    answer = embedded.request("POST", RUNTIMES, a_runtime({"workload": a_tree_of(5)}))
-    assert (answer.status, FIVE in answer.message) == (422, True)
 
 
 @pytest.fixture(scope="module")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.clusters.test_workload_with_job import OPTIONS, test_a_trainjob_is_grouped_by_muster
+from tests.e2e.clusters import test_workload_with_job
 from tests.e2e.support.bystanders import assert_the_job_controller_makes_all_gangs
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+OPTIONS = test_workload_with_job.OPTIONS
 OVERLAY = "native-jobs"
 
-__all__ = ["OPTIONS", "test_a_trainjob_is_grouped_by_muster"]
+test_a_trainjob_is_grouped_by_muster = test_workload_with_job.test_a_trainjob_is_grouped_by_muster
 
 
 def test_every_plain_job_is_a_gang_of_the_job_controller(story: RealStory) -> None:

@@ -12,8 +12,7 @@ from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
 from tests.contract import gates_off
 from tests.e2e.conftest import RealStage, Stages
-from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -59,14 +58,6 @@ def test_labelled_jobs_run_as_plain_jobs(stage: RealStage, story: RealStory) -> 
     assert "ApiNotServed" in stage.muster.log("patch-pods")
 
 
-def test_readiness_names_the_missing_gates(stage: RealStage) -> None:
-    """Each function names the feature gate and the runtime-config that are missing.
-
-    It is ready all the same: one that is not ready is sent no events, and would lift no gate.
-    """
-    _readiness_says_what_is_missing(stage)
-
-
 def test_the_embedded_server_serves_the_same_apis(stage: RealStage) -> None:
     """With its gates off it answers the same."""
     gates = Gates(
@@ -91,16 +82,16 @@ def test_the_api_is_used_as_long_as_it_is_switched_on(
     story = begin_story()
     hanging = _gangs_run_and_wait(story)
     assert stage.muster.idle()
-    bound = _bound(story)
+    bound = story.nodes_of_pods()
 
     with story.interrupted():
         stages.switch(Release("1.37", gates=()))  # the versions stay switched on: both are needed
     assert stage.muster.idle()
     stage.muster.dead_letters.clear()  # what was sent while the API server was away
     stage.muster.sweep()
-    story.wait("all that waited runs", lambda now: len(_bound(now)) == 8, 90)
-    assert bound.items() <= _bound(story).items()
-    _hang(story, hanging, None)
+    story.wait("all that waited runs", lambda now: len(now.nodes_of_pods()) == 8, 90)
+    assert bound.items() <= story.nodes_of_pods().items()
+    story.hang([hanging], None)
     story.create(a_job("later", pods=2))
     story.wait("new pods run", lambda now: now.running() == 10 and len(now.ungrouped()) == 3, 120)
     owners = ("TrainJob", "runs"), ("Job", "waits"), ("JobSet", "restarts"), ("Job", "later")
@@ -122,7 +113,7 @@ def _gangs_run_and_wait(story: RealStory) -> Object:
     story.wait("six pods run", lambda now: now.running() == 6, 90)
     assert story.policy("trainer") == {"gang": {"minCount": 4}}
     hanging, failing = story.running_of("workers")
-    _hang(story, hanging, "true")
+    story.hang([hanging])
     story.finish_pods([failing], "Failed")
     story.wait("a new pod is gated", lambda now: any(GATE in now.gates(pod) for pod in now.pods()))
 
@@ -134,17 +125,5 @@ def _gangs_run_and_wait(story: RealStory) -> Object:
     )
     story.recording.quiet()
     assert [story.gates(pod) for pod in story.pods()].count({GATE}) == 1
-    assert len(_bound(story)) == 5
+    assert len(story.nodes_of_pods()) == 5
     return hanging
-
-
-def _hang(story: RealStory, pod: Object, value: str | None) -> None:
-    """Let a pod stay in termination until the annotation is taken away."""
-    change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
-    story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
-
-
-def _bound(story: RealStory) -> dict[str, str]:
-    """The node of every pod that is on one, by the pod's UID."""
-    pods = {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in story.pods()}
-    return {uid: node for uid, node in pods.items() if node}

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from muster.replay.summary import group_of
-from tests.e2e.support.owners import Object, a_jobset, a_trainjob
-from tests.e2e.support.runtimes import a_runtime, template_labels
+from tests.e2e.support.owners import Object, a_jobset, a_runtime, a_trainjob, template_labels
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -35,17 +34,6 @@ def test_a_labelled_template_that_upstream_leaves_ungrouped_runs_in_a_fallback_g
     stage.muster.sweep()
     story.recording.quiet()
     assert story.reason("JobSet", "sim", "PodGroupsReady") == reason
-
-
-def test_an_unlabelled_template_that_upstream_groups_is_left_alone(story: RealStory) -> None:
-    """In a namespace that opted in: no group label, no gate, no group; beside it the workers are a gang."""
-    story.add_nodes(1)
-    jobset = a_jobset("sim", {"workers": (1, 2), "other": (1, 2)})
-    jobset["spec"]["replicatedJobs"][1]["template"]["metadata"] = {"annotations": DELEGATED}
-    story.create(jobset)
-    story.wait("four pods run", lambda now: now.running() == 4)
-    assert len(story.ungrouped()) == 2
-    assert [name.rsplit("-", 1)[0] for name in story.groups()] == ["sim-workers"]
 
 
 @pytest.mark.parametrize(

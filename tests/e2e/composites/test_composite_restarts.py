@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from muster.replay.summary import group_of
-from tests.e2e.support.owners import Object, a_job
+from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
-from tests.e2e.support.trees import chat, min_group_count, runs, uids
+from tests.e2e.support.trees import chat, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OVERLAY = "composite-pod-groups"
@@ -17,13 +17,6 @@ def bound(story: RealStory, before: set[str]) -> list[str]:
     """New pods of the gang that have a node."""
     new = [pod for pod in story.pods() if group_of(pod) and pod["metadata"]["uid"] not in before]
     return [pod["metadata"]["name"] for pod in new if pod["spec"].get("nodeName")]
-
-
-def hang(story: RealStory, pods: list[Object], value: str | None) -> None:
-    """Let pods stay in termination until the annotation is taken away."""
-    for pod in pods:
-        change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
-        story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
 
 
 def takes_the_room(story: RealStory) -> None:
@@ -38,7 +31,7 @@ def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: RealSt
     runs(story)
     before = uids(story.pods())
     hanging = story.running_of("decode")
-    hang(story, hanging, "true")
+    story.hang(hanging)
 
     story.finish_pods(story.running_of("prefill")[:1], "Failed")
     story.wait("prefill is there again", lambda now: len(uids(now.pods()) - before) == 2)
@@ -46,30 +39,11 @@ def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: RealSt
     assert bound(story, before) == []
 
     takes_the_room(story)
-    hang(story, hanging, None)
+    story.hang(hanging, None)
     story.wait("decode is there again", lambda now: len(uids(now.pods()) - before) == 6)
     story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())))
     story.recording.quiet()
     assert bound(story, before) == []
-
-    story.add_nodes(1, cpu=4)
-    story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6)
-
-
-def test_a_lowered_min_group_count_is_raised_before_a_restarted_gang_runs(story: RealStory) -> None:
-    """Decode ended, so one group was enough; after the restart neither runs without the other."""
-    story.create(chat())
-    runs(story)
-    before = uids(story.pods())
-    story.finish_pods(story.running_of("decode"))
-    story.wait("prefill is enough", lambda now: min_group_count(now) == 1)
-    takes_the_room(story)
-
-    story.finish_pods(story.running_of("prefill")[:1], "Failed")
-    story.wait("all are there again", lambda now: len(uids(now.pods()) - before) == 6)
-    story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())))
-    story.recording.quiet()
-    assert (min_group_count(story), bound(story, before)) == (2, [])
 
     story.add_nodes(1, cpu=4)
     story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6)

@@ -6,13 +6,20 @@ import pytest
 
 from tests.cluster.processes import until
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job
-from tests.e2e.support.refusals import COMPOSITE
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, Object, a_job
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OVERLAY = "composite-pod-groups"
+
+COMPOSITE = """
+workload:
+  groups:
+  - name: all
+    schedulingPolicy: {gang: {minGroupCount: 1}}
+    groups:
+    - {name: main, schedulingPolicy: {gang: {minCount: 2}}}
+"""
 
 GROUPS = "/apis/scheduling.k8s.io/v1alpha3/namespaces/{}/compositepodgroups"
 

@@ -7,12 +7,10 @@ import copy
 import pytest
 
 from muster.data import EVENTING
-from muster.policy.group_labels import JOB_INDEX
 from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_jobset
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, Object, a_job
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -34,25 +32,6 @@ workload:
         size: 2
         schedulingConstraints: {{topology: [{{key: {HOST}}}]}}
 """
-
-LED = """
-workload:
-  groups:
-  - name: serve
-    schedulingPolicy: {gang: {}}
-    groups:
-    - name: replica
-      per: Job
-      groups:
-      - {name: leader, leader: true, per: Job}
-      - {name: workers, per: Job}
-"""
-LED_LABELS = {
-    "muster.dev/group": "workers",
-    "muster.dev/group-per": "job",
-    "muster.dev/leader-group": "leader",
-    "muster.dev/leader-group-per": "job",
-}
 
 
 def replicas() -> Object:
@@ -99,29 +78,6 @@ def parents(story: RealStory) -> dict[str, str]:
     groups = {**story.recording.now("CompositePodGroup"), **story.groups()}
     above = {name: body["spec"].get("parentCompositePodGroupName", "") for name, body in groups.items()}
     return {short(name): short(parent) if parent else "" for name, parent in above.items()}
-
-
-def test_each_replica_is_in_a_rack_and_its_workers_on_a_host(story: RealStory) -> None:
-    """The first zone has room for one replica only, so both go to the racks of the second."""
-    add_rack(story, "zone-0", "rack-0", 2)
-    add_rack(story, "zone-0", "rack-1", 1)
-    add_rack(story, "zone-1", "rack-2", 2)
-    add_rack(story, "zone-1", "rack-3", 2)
-    story.create(replicas())
-    story.wait("ten pods run", lambda now: now.running() == 10)
-
-    assert parents(story) == {
-        "serve": "",
-        **dict.fromkeys(("replica-0", "replica-1"), "serve"),
-        **dict.fromkeys(("leader-0", "workers-0"), "replica-0"),
-        **dict.fromkeys(("leader-1", "workers-1"), "replica-1"),
-    }
-    assert min_group_counts(story) == {"serve": 2, "replica-0": 2, "replica-1": 2}
-    assert set().union(*places(story, ZONE).values()) == {"zone-1"}
-    racks, hosts = places(story, RACK), places(story, HOST)
-    of_replica = [racks[f"leader-{index}"] | racks[f"workers-{index}"] for index in range(2)]
-    assert sorted(of_replica, key=sorted) == [{"rack-2"}, {"rack-3"}]
-    assert len(hosts["workers-0"]) == len(hosts["workers-1"]) == 1
 
 
 def test_no_replica_runs_without_the_other(story: RealStory) -> None:
@@ -196,31 +152,3 @@ def test_a_job_in_blocks_grows_into_another_rack(story: RealStory, muster_on_it:
         "host-5": "rack-2",
         "rack-2": "zone",
     }
-
-
-def test_many_replicas_with_a_leader_each_are_restarted_together(story: RealStory) -> None:
-    """Nine Jobs of a leader and a worker; when a pod fails the JobSet makes all anew, in the same groups."""
-    story.add_nodes(3)
-    jobset = a_jobset("serve", {"node": (9, 2)}, max_restarts=1)
-    jobset["metadata"]["annotations"] = {POLICY: LED}
-    template = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    template["metadata"]["labels"] = LED_LABELS
-    story.create(jobset)
-    story.wait("18 pods run", lambda now: now.running() == 18)
-    names = {short(name) for name in story.groups()}
-    assert names == {f"{group}-{job}" for group in ("leader", "workers") for job in range(9)}
-    assert min_group_counts(story) == {"serve": 9, **{f"replica-{job}": 2 for job in range(9)}}
-
-    before = {pod["metadata"]["uid"] for pod in story.pods()}
-    story.finish_pods(story.running_of("workers")[:1], "Failed")
-
-    def new_ones(now: RealStory) -> list[Object]:
-        pods = [pod for pod in now.pods() if pod["metadata"]["uid"] not in before]
-        return [pod for pod in pods if pod["status"].get("phase") == "Running"]
-
-    story.wait("18 new pods run", lambda now: len(new_ones(now)) == 18)
-    assert {short(group_of(pod)) for pod in new_ones(story)} == names
-    assert {
-        short(group_of(pod)).rsplit("-", 1)[1] == pod["metadata"]["labels"][JOB_INDEX]
-        for pod in new_ones(story)
-    } == {True}

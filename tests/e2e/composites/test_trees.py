@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.owners import a_job, a_jobset
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, a_job, a_jobset
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -47,38 +46,6 @@ def test_a_tree_of_four_levels_is_placed_as_a_whole(story: RealStory) -> None:
     assert {label for label, mode in modes.items() if mode == {"all": {}}} == {"zone", "row", "prefill"}, (
         modes
     )
-
-
-def test_the_last_block_of_a_job_is_smaller(story: RealStory) -> None:
-    """Five pods in blocks of two: the third gang is of one, and all run."""
-    story.add_nodes(1)
-    story.create(a_job("mesh", pods=5, labels={"muster.dev/group": "main", "muster.dev/group-size": "2"}))
-    story.wait("five pods run", lambda now: now.running() == 5)
-    sizes = {
-        name.rsplit("-", 1)[1]: group["spec"]["schedulingPolicy"] for name, group in story.groups().items()
-    }
-    assert sizes == {
-        "0": {"gang": {"minCount": 2}},
-        "1": {"gang": {"minCount": 2}},
-        "2": {"gang": {"minCount": 1}},
-    }
-
-
-def test_a_policy_that_contradicts_the_group_labels_is_invalid(story: RealStory) -> None:
-    """Membership comes from labels: the condition names the one that is missing."""
-    story.add_nodes(1)
-    job = a_job("mesh", pods=4)
-    job["metadata"]["annotations"] = {POLICY: "workload: {groups: [{name: main, size: 2}]}"}
-    story.create(job)
-    story.wait("four pods run", lambda now: now.running() == 4)
-    story.wait("it says why", lambda now: now.reason("Job", "mesh", "PodGroupsReady") == "InvalidPolicy")
-    conditions = story.recording.now("Job")["mesh"]["status"]["conditions"]
-    (message,) = (
-        condition["message"] for condition in conditions if condition["type"] == "muster.dev/PodGroupsReady"
-    )
-    for name in ("workload.groups[0].size", "spec.template", "muster.dev/group-size: 2"):
-        assert name in message
-    assert story.policy("main") == {"basic": {}}
 
 
 def test_settings_that_the_api_server_drops_are_reported(story: RealStory) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
-from tests.e2e.support.runtimes import POLICY, a_runtime
+from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_runtime, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -143,25 +142,6 @@ def test_scaling_changes_nothing_of_a_workload_that_a_user_brought(
     assert story.group("main")["spec"] == before
     (workload,) = story.recording.now("Workload").values()
     assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
-
-
-def test_scaling_changes_nothing_of_a_group_that_a_user_brought(
-    story: RealStory, muster_on_it: Muster
-) -> None:
-    """Made under the stamped name before Muster could: only the template in Muster's own Workload follows."""
-    story.add_nodes(1)
-    with muster_on_it.without_function("create-pod-groups"):
-        job = story.create(a_job("sweep", pods=3))
-        story.wait("three pods wait", lambda now: len(now.pods()) == 3)
-        (name,) = {group_of(pod) for pod in story.pods()}
-        metadata, spec = {"name": name}, {"schedulingPolicy": GANG_OF_2, "disruptionMode": {"all": {}}}
-        own = story.create({"apiVersion": VERSION, "kind": "PodGroup", "metadata": metadata, "spec": spec})
-    story.wait("three pods run", lambda now: now.running() == 3)
-    _scale_up_and_down(story, muster_on_it, job)
-    (group,) = story.groups().values()
-    assert (group["spec"], group["metadata"].get("labels")) == (own["spec"], None)
-    one = {"main": {"gang": {"minCount": 1}}}
-    story.wait("the template is of one", lambda now: now.templates() == one)
 
 
 def _runs(story: RealStory, pods: int) -> bool:

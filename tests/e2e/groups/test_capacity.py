@@ -12,10 +12,6 @@ from tests.e2e.support.story import RealStory
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def _bound(story: RealStory) -> list[str]:
-    return [pod["metadata"]["name"] for pod in story.pods() if pod["spec"].get("nodeName")]
-
-
 def _reasons(story: RealStory) -> list[str]:
     """The reason of each pod's condition PodScheduled."""
     conditions = [condition for pod in story.pods() for condition in pod["status"].get("conditions") or []]
@@ -30,7 +26,7 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: RealStor
         "the owner says why", lambda now: now.reason("Job", "big", "PodGroupsScheduled") == "Unschedulable"
     )
     story.recording.quiet()
-    assert _bound(story) == []
+    assert story.nodes_of_pods() == {}
 
     story.add_nodes(1)
     story.wait("four pods run", lambda now: now.running() == 4)
@@ -50,7 +46,7 @@ def test_gated_and_unschedulable_gangs_look_to_an_autoscaler_like_other_pods(
         story.wait("the pods are gated", lambda now: _reasons(now) == ["SchedulingGated"] * 3)
     muster_on_it.sweep()
     story.wait("all ask for room", lambda now: _reasons(now) == ["Unschedulable"] * 3)
-    assert _bound(story) == []
+    assert story.nodes_of_pods() == {}
 
 
 def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
@@ -66,7 +62,7 @@ def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
         story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
         story.wait("two pods are left", lambda now: len(now.pods()) == 2)
         story.recording.quiet()
-        assert _bound(story) == []
+        assert story.nodes_of_pods() == {}
     muster_on_it.sweep()
     story.wait("two pods run", lambda now: now.running() == 2)
 

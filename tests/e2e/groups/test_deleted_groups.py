@@ -7,8 +7,7 @@ import pytest
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_trainjob
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, Object, a_job, a_trainjob
 from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
@@ -87,21 +86,6 @@ def test_a_fallback_group_places_the_pods_that_fit(story: RealStory) -> None:
     story.wait("three pods run", lambda now: now.running() == 3, 90)
 
 
-def test_pending_pods_of_a_fallback_group_follow_the_gang_that_replaces_it(
-    story: RealStory, muster_on_it: Muster
-) -> None:
-    """Before any node is there it is replaced by hand; of three pods two have room, and none is bound."""
-    _broken_job(story)
-    story.wait("the gates are lifted", lambda now: _ungated(now) == 3)
-    _replace_by_gang(story, muster_on_it)
-
-    story.add_nodes(1)
-    story.recording.quiet(4)
-    assert not any(pod["spec"].get("nodeName") for pod in story.pods())
-    story.add_nodes(1)
-    story.wait("three pods run", lambda now: now.running() == 3, 90)
-
-
 def test_running_pods_of_a_fallback_group_keep_running_when_a_gang_replaces_it(
     story: RealStory, muster_on_it: Muster
 ) -> None:
@@ -158,7 +142,3 @@ def _named(group: Object) -> Object:
 def _name(group: Object) -> str:
     name: str = group["metadata"]["name"]
     return name
-
-
-def _ungated(story: RealStory) -> int:
-    return sum(not story.gates(pod) for pod in story.pods())

@@ -5,15 +5,12 @@ Only the real scheduler preempts; the simulated one lets pods of a higher priori
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from muster.local.stories.watching import Entry
-from tests.e2e.support.classes import Make, priority_classes
-from tests.e2e.support.owners import a_job, a_jobset
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, a_job, a_jobset
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -23,13 +20,6 @@ SINGLE = "workload: {groups: [{name: main, disruptionMode: {single: {}}}]}"
 TREE = "workload: {groups: [{name: zone, groups: [{name: prefill}, {name: decode}]}]}"
 
 
-@pytest.fixture
-def a_class(story: RealStory) -> Iterator[Make]:
-    """Make PriorityClasses for a story."""
-    with priority_classes(story) as make:
-        yield make
-
-
 def urgent_job(priority_class: str) -> dict[str, Any]:
     """Return a Job of one pod with a priority class."""
     job = a_job("urgent", pods=1)
@@ -37,7 +27,7 @@ def urgent_job(priority_class: str) -> dict[str, Any]:
     return job
 
 
-def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory, a_class: Make) -> None:
+def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory) -> None:
     """One pod of a higher priority takes the room of one member; the other two do not hold theirs."""
     story.add_nodes(1, cpu=3)
     story.create(a_job("low", pods=3))
@@ -45,7 +35,7 @@ def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory
     story.wait("it says so", lambda now: now.condition("Job", "low", "PodGroupsScheduled") == "True")
     assert story.group("main")["spec"]["disruptionMode"] == {"all": {}}
 
-    story.create(urgent_job(a_class("high", 1000)))
+    story.create(urgent_job(story.priority_class("high", 1000)))
     story.wait("the urgent pod runs", lambda now: _running(now, "urgent") == 1)
     story.wait("no member runs", lambda now: _running(now, "low") == 0)
     story.wait("it says so", lambda now: "MembersLost" in _reasons(now, "Job"))
@@ -61,7 +51,7 @@ def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory
     story.wait("it says so", lambda now: now.condition("Job", "low", "PodGroupsScheduled") == "True")
 
 
-def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory, a_class: Make) -> None:
+def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory) -> None:
     """With `disruptionMode: single` two members run on, and the owner's condition says that one is lost."""
     story.add_nodes(1, cpu=3)
     job = a_job("low", pods=3)
@@ -71,7 +61,7 @@ def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory, a_
     story.wait("it says so", lambda now: now.condition("Job", "low", "PodGroupsScheduled") == "True")
     assert story.group("main")["spec"]["disruptionMode"] == {"single": {}}
 
-    story.create(urgent_job(a_class("high", 1000)))
+    story.create(urgent_job(story.priority_class("high", 1000)))
     story.wait("the urgent pod runs", lambda now: _running(now, "urgent") == 1)
     story.wait("it says so", lambda now: "MembersLost" in _reasons(now, "Job"))
     assert _seconds_until_told(story, "Job") < SECONDS_TO_TELL
@@ -84,7 +74,7 @@ def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory, a_
     assert _running(story, "low") == 2
 
 
-def test_a_tree_of_gangs_is_evicted_as_a_whole(story: RealStory, a_class: Make) -> None:
+def test_a_tree_of_gangs_is_evicted_as_a_whole(story: RealStory) -> None:
     """The victims are all pods below the highest group with `disruptionMode: all`."""
     story.add_nodes(1, cpu=4)
     jobset = a_jobset("low", {"prefill": (1, 2), "decode": (1, 2)}, max_restarts=5)
@@ -96,7 +86,7 @@ def test_a_tree_of_gangs_is_evicted_as_a_whole(story: RealStory, a_class: Make) 
     modes = [group["spec"]["disruptionMode"] for group in (zone, *story.groups().values())]
     assert modes == [{"all": {}}] * 3
 
-    story.create(urgent_job(a_class("high", 1000)))
+    story.create(urgent_job(story.priority_class("high", 1000)))
     story.wait("the urgent pod runs", lambda now: _running(now, "urgent") == 1)
     story.wait("no member runs", lambda now: _running(now, "low") == 0)
     # JobSet makes the members again at once: the reason may be MembersLost, or that of the new ones.

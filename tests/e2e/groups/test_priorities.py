@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from muster.replay.summary import group_of
-from tests.e2e.support.classes import Make, priority_classes
-from tests.e2e.support.owners import Object, a_job, a_jobset
+from tests.e2e.support.owners import Object, a_jobset
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def a_class(story: RealStory) -> Iterator[Make]:
-    """Make PriorityClasses for a story; they are of the whole cluster and go with the story."""
-    with priority_classes(story) as make:
-        yield make
 
 
 def a_jobset_of(templates: dict[str, Object]) -> Object:
@@ -38,10 +28,10 @@ def priorities(story: RealStory) -> set[tuple[int, int]]:
     return {(pod["spec"]["priority"], groups[group_of(pod)]["spec"]["priority"]) for pod in story.pods()}
 
 
-def test_classes_of_one_value_make_one_gang(story: RealStory, a_class: Make) -> None:
+def test_classes_of_one_value_make_one_gang(story: RealStory) -> None:
     """Under different names: with room for three of four no pod runs, with room for four all do."""
     story.add_nodes(1, cpu=3)
-    high, urgent = a_class("high", 1000), a_class("urgent", 1000)
+    high, urgent = story.priority_class("high", 1000), story.priority_class("urgent", 1000)
     pair = {"a": {"label": "g", "priorityClassName": high}, "b": {"label": "g", "priorityClassName": urgent}}
     story.create(a_jobset_of(pair))
     story.wait("the gang exists", lambda now: len(now.groups()) == 1)
@@ -66,12 +56,12 @@ def test_classes_of_one_value_make_one_gang(story: RealStory, a_class: Make) -> 
     ],
 )
 def test_pods_of_two_priorities_get_fallback_groups(
-    story: RealStory, a_class: Make, other: Object, scheduler_says: str
+    story: RealStory, other: Object, scheduler_says: str
 ) -> None:
     """The scheduler places none of them in a basic group either; a group of pods that are alike runs."""
     story.add_nodes(1)
-    high = {"priorityClassName": a_class("high", 1000)}
-    second = {"priorityClassName": a_class("other", **other)}
+    high = {"priorityClassName": story.priority_class("high", 1000)}
+    second = {"priorityClassName": story.priority_class("other", **other)}
     jobset = {"a": {"label": "g", **high}, "b": {"label": "g", **second}, "c": {"label": "alike", **high}}
     story.create(a_jobset_of(jobset))
     reason = "PrioritiesDiffer"
@@ -84,50 +74,24 @@ def test_pods_of_two_priorities_get_fallback_groups(
     assert story.recording.now("Workload") == {}
 
 
-def test_pods_of_two_schedulers_get_a_fallback_group(story: RealStory) -> None:
-    """A gang of all would wait for pods that this scheduler never sees; in a basic group its own run."""
-    story.add_nodes(1)
-    story.create(
-        a_jobset_of({"a": {"label": "g"}, "b": {"label": "g", "schedulerName": "another-scheduler"}})
-    )
-    story.wait("its own pods run", lambda now: now.running() == 2)
-    reason = "SchedulersDiffer"
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
-    assert story.policy("g") == {"basic": {}}
-    assert {pod["spec"]["schedulerName"] for pod in story.running_of("g")} == {"default-scheduler"}
-
-
-def test_groups_of_one_owner_may_have_different_classes(story: RealStory, a_class: Make) -> None:
+def test_groups_of_one_owner_may_have_different_classes(story: RealStory) -> None:
     """Each PodGroup has its pods' class; the Workload names none, because its templates may not differ."""
     story.add_nodes(1)
-    high, low = a_class("high", 1000), a_class("low", 10)
+    high, low = story.priority_class("high", 1000), story.priority_class("low", 10)
     story.create(a_jobset_of({"a": {"priorityClassName": high}, "b": {"priorityClassName": low}, "c": {}}))
     story.wait("six pods run", lambda now: now.running() == 6)
     assert priorities(story) == {(1000, 1000), (10, 10), (0, 0)}
     assert "priorityClassName" not in str(story.recording.now("Workload")["sim"]["spec"])
 
 
-def test_pods_and_group_take_the_clusters_default_class(story: RealStory, a_class: Make) -> None:
+def test_pods_and_group_take_the_clusters_default_class(story: RealStory) -> None:
     """Neither names it; a template that names a class of the same value is of the same gang."""
     story.add_nodes(1)
-    a_class("usual", 1000, globalDefault=True)
-    urgent = a_class("urgent", 1000)
+    story.priority_class("usual", 1000, globalDefault=True)
+    urgent = story.priority_class("urgent", 1000)
     story.create(
         a_jobset_of({"a": {"label": "g"}, "b": {"label": "g", "priorityClassName": urgent}, "c": {}})
     )
     story.wait("six pods run", lambda now: now.running() == 6)
     assert priorities(story) == {(1000, 1000)}
     assert (story.policy("g"), story.policy("c")) == ({"gang": {"minCount": 4}}, {"gang": {"minCount": 2}})
-
-
-@pytest.mark.parametrize("labels", [{}, {"muster.dev/group": "main"}], ids=["unmarked", "marked by hand"])
-def test_pods_of_a_system_class_are_left_alone(story: RealStory, labels: dict[str, str]) -> None:
-    """The API refuses PodGroups of their priority, so they are born without a group and without a gate."""
-    story.add_nodes(1)
-    job = a_job("agent", pods=2, labels=labels)
-    job["spec"]["template"]["spec"]["priorityClassName"] = "system-cluster-critical"
-    story.create(job)
-    story.wait("two pods run", lambda now: now.running() == 2)
-    story.recording.quiet()
-    assert (story.groups(), story.recording.now("Workload")) == ({}, {})
-    assert [(group_of(pod), story.gates(pod)) for pod in story.pods()] == [("", set())] * 2

@@ -7,30 +7,14 @@ from functools import partial
 import pytest
 
 from tests.e2e.conftest import RealStage, Stages
-from tests.e2e.support.owners import Object, a_jobset, a_trainjob
-from tests.e2e.support.runtimes import a_runtime
+from tests.e2e.support.owners import Object, a_runtime, a_trainjob
 from tests.e2e.support.story import RealStory
+from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 WORKLOAD: Object = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload"}
 CONFIG_MAP: Object = {"apiVersion": "v1", "kind": "ConfigMap"}
-
-
-def test_more_groups_than_are_read_one_by_one_survive_a_restart(story: RealStory) -> None:
-    """Nine groups of one pod each; after a restart nine new pods join them."""
-    story.add_nodes(2)
-    jobset = a_jobset("many", {"workers": (9, 1)}, max_restarts=1)
-    template = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    template["metadata"]["labels"] = {"muster.dev/group": "workers", "muster.dev/group-per": "job"}
-    story.create(jobset)
-    story.wait("nine pods run", lambda now: now.running() == 9)
-    before, groups = {pod["metadata"]["uid"] for pod in story.pods()}, set(story.groups())
-    assert len(groups) == 9
-
-    story.finish_pods(story.pods()[:1], "Failed")
-    story.wait("nine new pods run", lambda now: now.running() == 9 and not before & _uids(now))
-    assert set(story.groups()) == groups
 
 
 def test_deleted_workloads_are_created_again(story: RealStory, stage: RealStage, stages: Stages) -> None:
@@ -57,11 +41,11 @@ def test_deleted_workloads_are_created_again(story: RealStory, stage: RealStage,
     story.wait("the Workloads are gone", lambda now: not now.recording.now("Workload"))
     stage.muster.sweep()
     assert stage.muster.idle()
-    before = {pod["metadata"]["uid"] for pod in story.pods()}
+    before = uids(story.pods())
     for pod in story.pods():
         if pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"] == "0":
             story.delete({"apiVersion": "v1", "kind": "Pod", **pod})
-    story.wait("replacements run", lambda now: now.running() == 4 and len(_uids(now) - before) == 2)
+    story.wait("replacements run", lambda now: now.running() == 4 and len(uids(now.pods()) - before) == 2)
 
     stage.muster.start_function("create-workload")
     assert stage.muster.idle()
@@ -69,10 +53,6 @@ def test_deleted_workloads_are_created_again(story: RealStory, stage: RealStage,
     stage.muster.sweep()
     story.wait("they are back", lambda now: set(now.recording.now("Workload")) == {"bert", "llama"})
     assert {name: group["metadata"]["uid"] for name, group in story.groups().items()} == groups
-
-
-def _uids(story: RealStory) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in story.pods()}
 
 
 def _is_scheduled(story: RealStory, name: str) -> bool:

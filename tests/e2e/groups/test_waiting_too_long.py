@@ -10,8 +10,7 @@ from muster.data import EVENTING
 from muster.simulator.overlays import load
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]

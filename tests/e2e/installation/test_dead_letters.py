@@ -11,10 +11,9 @@ from muster.cli import main
 from muster.events.dead_letters import SELECTOR
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage
-from tests.e2e.support.dead_letters import nonsense, with_wrong_type
-from tests.e2e.support.muster import DEAD_LETTER, NAMESPACE, Muster
-from tests.e2e.support.owners import a_job
-from tests.e2e.support.runtimes import a_runtime, template_labels
+from tests.e2e.support.dead_letters import with_wrong_type
+from tests.e2e.support.muster import NAMESPACE, Muster
+from tests.e2e.support.owners import a_job, a_runtime, template_labels
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -68,26 +67,6 @@ def test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_agai
         runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}
     )
     assert letters.names() == set()
-
-
-def test_the_oldest_dead_letters_make_room(story: RealStory, muster_on_it: Muster, letters: Letters) -> None:
-    """With room for two the third one takes the place of the first; one that cannot be read is kept too."""
-    del story
-    muster_on_it.stop_function(DEAD_LETTER)
-    muster_on_it.start_function(DEAD_LETTER, MUSTER_DEAD_LETTER_LIMIT="2")
-    try:
-        kept: list[set[str]] = []
-        for number in range(3):
-            muster_on_it.publish(nonsense(number))
-            assert muster_on_it.idle()
-            kept.append(letters.names())
-        first, second, third = kept
-        assert (len(first), len(second), len(third)) == (1, 2, 2)
-        assert first < second
-        assert not first & third
-    finally:
-        muster_on_it.stop_function(DEAD_LETTER)
-        muster_on_it.start_function(DEAD_LETTER)
 
 
 def test_a_field_of_a_wrong_type_is_refused_by_every_function_at_once(

@@ -5,22 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster.cluster import ClusterOptions
-from tests.e2e.installation.test_one_namespace import (
-    _house,
-    _laws,
-    test_a_role_is_all_that_a_trainjob_needs,
-    test_another_namespace_is_left_alone,
-    test_dead_letters_are_kept_in_the_namespace,
-)
+from tests.e2e.installation import test_one_namespace as stories
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OPTIONS = ClusterOptions(knative=True)
 OVERLAY = "one-namespace"
 
-__all__ = [
-    "_house",
-    "_laws",
-    "test_a_role_is_all_that_a_trainjob_needs",
-    "test_another_namespace_is_left_alone",
-    "test_dead_letters_are_kept_in_the_namespace",
-]
+_house = stories._house
+_laws = stories._laws
+test_a_role_is_all_that_a_trainjob_needs = stories.test_a_role_is_all_that_a_trainjob_needs
+test_another_namespace_is_left_alone = stories.test_another_namespace_is_left_alone
+test_dead_letters_are_kept_in_the_namespace = stories.test_dead_letters_are_kept_in_the_namespace

@@ -17,17 +17,9 @@ from muster.simulator.overlays import built
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage
-from tests.e2e.installation.test_readiness import test_every_function_has_all_its_permissions
-from tests.e2e.owners.test_jobs import (
-    test_a_job_scaled_up_grows_its_gang,
-    test_a_replacement_after_others_finished_is_placed,
-    test_an_indexed_job_runs_as_one_gang,
-)
-from tests.e2e.owners.test_restarts import test_a_member_that_had_succeeded_counts_again_after_a_restart
-from tests.e2e.owners.test_suspension import test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
-from tests.e2e.owners.test_trainjobs import test_a_torch_trainjob_runs_as_one_gang
-from tests.e2e.policies.test_policies import test_stages_under_a_basic_root_run_one_after_the_other
-from tests.e2e.policies.test_runtimes import test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs
+from tests.e2e.installation import test_readiness
+from tests.e2e.owners import test_jobs, test_restarts, test_suspension, test_trainjobs
+from tests.e2e.policies import test_runtimes
 from tests.e2e.support.dead_letters import nonsense
 from tests.e2e.support.muster import NAMESPACE, Muster
 from tests.e2e.support.owners import a_job
@@ -39,17 +31,22 @@ OVERLAY = "one-service"
 SERVICE = "muster"
 LETTERS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
-__all__ = [
-    "test_a_job_scaled_up_grows_its_gang",
-    "test_a_member_that_had_succeeded_counts_again_after_a_restart",
-    "test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs",
-    "test_a_replacement_after_others_finished_is_placed",
-    "test_a_suspended_owner_keeps_its_group_over_resume_and_suspend",
-    "test_a_torch_trainjob_runs_as_one_gang",
-    "test_an_indexed_job_runs_as_one_gang",
-    "test_every_function_has_all_its_permissions",
-    "test_stages_under_a_basic_root_run_one_after_the_other",
-]
+test_a_job_scaled_up_grows_its_gang = test_jobs.test_a_job_scaled_up_grows_its_gang
+test_a_replacement_after_others_finished_is_placed = (
+    test_jobs.test_a_replacement_after_others_finished_is_placed
+)
+test_an_indexed_job_runs_as_one_gang = test_jobs.test_an_indexed_job_runs_as_one_gang
+test_every_function_has_all_its_permissions = test_readiness.test_every_function_has_all_its_permissions
+test_a_member_that_had_succeeded_counts_again_after_a_restart = (
+    test_restarts.test_a_member_that_had_succeeded_counts_again_after_a_restart
+)
+test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs = (
+    test_runtimes.test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs
+)
+test_a_suspended_owner_keeps_its_group_over_resume_and_suspend = (
+    test_suspension.test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
+)
+test_a_torch_trainjob_runs_as_one_gang = test_trainjobs.test_a_torch_trainjob_runs_as_one_gang
 
 
 def test_one_process_does_the_work_of_every_step(story: RealStory, stage: RealStage) -> None:

@@ -63,29 +63,6 @@ def test_a_sweep_repairs_changes_made_while_the_adapters_were_down(
     assert story.running() == 3
 
 
-def test_without_adapters_sweeps_alone_keep_jobs_running(
-    story: RealStory, muster_on_it: Muster, without_adapters: Callable[[], None]
-) -> None:
-    """As long as nothing is heard of any event, every sweep brings each job one step on."""
-    del without_adapters
-    story.add_nodes(2)
-    job = story.create(a_job("sweep", pods=2))
-    story.wait("two pods are made", lambda now: len(now.pods()) == 2)
-    for _ in range(4):
-        muster_on_it.sweep()
-        assert muster_on_it.idle()
-    story.wait("two pods run", lambda now: now.running() == 2)
-
-    story.patch(job, {"spec": {"parallelism": 3, "completions": 3}})
-    story.wait("a third pod is made", lambda now: len(now.pods()) == 3)
-    for _ in range(3):
-        muster_on_it.sweep()
-        assert muster_on_it.idle()
-    story.wait("three pods run", lambda now: now.running() == 3)
-    muster_on_it.sweep()
-    story.wait("minCount is three", lambda now: now.policy("main") == {"gang": {"minCount": 3}})
-
-
 def test_an_owner_deleted_with_its_children_orphaned_leaves_nothing(
     story: RealStory, muster_on_it: Muster
 ) -> None:

@@ -66,21 +66,6 @@ def test_a_job_scaled_down_shrinks_its_gang(story: RealStory) -> None:
     _fail_and_be_replaced(story, story.pods()[0])
 
 
-def test_a_job_deleted_and_made_again_at_once_gets_a_new_gang(story: RealStory) -> None:
-    """The new Job's group has another name and does not wait for the old one, whose pods still end."""
-    story.add_nodes(2)
-    job = story.create(a_job("sweep", pods=3))
-    story.wait("three pods run", lambda now: now.running() == 3)
-    (old,) = story.groups()
-
-    story.delete(job)
-    story.create(a_job("sweep", pods=3))
-    story.wait(
-        "the new Job's pods run and only its group is left",
-        lambda now: now.running() == 3 and len(now.groups()) == 1 and old not in now.groups(),
-    )
-
-
 def test_a_replacement_after_others_finished_is_placed(story: RealStory) -> None:
     """With every pod that succeeded minCount falls, else a failed one's replacement would wait for ever."""
     story.add_nodes(1)

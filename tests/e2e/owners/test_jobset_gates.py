@@ -9,13 +9,17 @@ import pytest
 
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
-from tests.e2e.support.gates import WITH_OPTIONAL_GATES
+from tests.cluster.cluster import ClusterOptions
+from tests.cluster.control_plane import DEFAULT_GATES, Release
 from tests.e2e.support.owners import Object, a_jobset
 from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import chat, min_group_count, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-OPTIONS = WITH_OPTIONAL_GATES
+OPTIONS = ClusterOptions(
+    Release("1.37", gates=(*DEFAULT_GATES["1.37"], "PodGroupPreemptionPolicy", "DRAWorkloadResourceClaims")),
+    jobset_gates=("ElasticJobSet", "RestartJob"),
+)
 OVERLAY = "composite-pod-groups"
 
 

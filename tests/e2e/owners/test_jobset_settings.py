@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
-from tests.cluster import manifests
-from tests.contract.bodies import priority_class
-from tests.e2e.support import admission
-from tests.e2e.support.gates import WITH_OPTIONAL_GATES
-from tests.e2e.support.owners import Object, a_jobset
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.owners.test_jobset_gates import OPTIONS as WITH_OPTIONAL_GATES
+from tests.e2e.support.owners import POLICY, Object, a_jobset
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -36,39 +30,10 @@ workload:
     - {name: router, preemptionPolicy: Never}
 """
 
-Make = Callable[[Object], Object]
 
-
-@pytest.fixture
-def make(story: RealStory) -> Iterator[Make]:
-    """Make objects of the whole cluster that go with the story; their names begin with its namespace."""
-    made: list[Object] = []
-
-    def of_the_cluster(obj: Object) -> Object:
-        named = {
-            **obj,
-            "metadata": {**obj["metadata"], "name": f"{story.namespace}-{obj['metadata']['name']}"},
-        }
-        made.append(story.api.must("POST", manifests.collection(named), named))
-        return made[-1]
-
-    yield of_the_cluster
-    for obj in made:
-        story.api.must("DELETE", manifests.path(obj))
-
-
-def polite(story: RealStory, make: Make) -> str:
-    """Make a PriorityClass whose pods preempt no others; return its name."""
-    body = priority_class("polite", 1000, preemptionPolicy="Never")
-    made = make({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **body})
-    name: str = made["metadata"]["name"]
-    assert admission.class_is_known(story.api, story.namespace, name)
-    return name
-
-
-def one_device(make: Make, story: RealStory, node: str) -> None:
+def one_device(story: RealStory, node: str) -> None:
     """One device on a node, and a template of claims to it."""
-    device_class = make(
+    device_class = story.create_for_cluster(
         {"apiVersion": DEVICES, "kind": "DeviceClass", "metadata": {"name": "nics"}, "spec": {}}
     )
     slice_of_node = {
@@ -77,7 +42,7 @@ def one_device(make: Make, story: RealStory, node: str) -> None:
         "nodeName": node,
         "devices": [{"name": "nic-0"}],
     }
-    make(
+    story.create_for_cluster(
         {"apiVersion": DEVICES, "kind": "ResourceSlice", "metadata": {"name": "nics"}, "spec": slice_of_node}
     )
     request = {"name": "one", "exactly": {"deviceClassName": device_class["metadata"]["name"]}}
@@ -94,14 +59,14 @@ def claims(story: RealStory) -> list[Object]:
     return claims
 
 
-def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: RealStory, make: Make) -> None:
+def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: RealStory) -> None:
     """Composites and groups keep the preemptionPolicy; the pods of one group share one device of one node."""
     story.add_nodes(2)
     node = f"{story.namespace}-1"
-    one_device(make, story, node)
+    one_device(story, node)
     jobset = a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2), "router": (1, 1)})
     jobset["metadata"]["annotations"] = {POLICY: AT_EVERY_LEVEL}
-    one_class = polite(story, make)
+    one_class = story.priority_class("polite", 1000, preemptionPolicy="Never")
     for entry in jobset["spec"]["replicatedJobs"]:
         entry["template"]["spec"]["template"]["spec"]["priorityClassName"] = one_class
     prefill = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
@@ -124,14 +89,14 @@ def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: RealSto
     "policy", ["workload: {}", "workload: {groups: [{name: mian}]}"], ids=["gang", "fallback group"]
 )
 def test_pods_that_never_preempt_get_their_group_without_a_policy_for_it(
-    story: RealStory, make: Make, policy: str
+    story: RealStory, policy: str
 ) -> None:
     """The API server refuses a group without the preemptionPolicy of its class."""
     story.add_nodes(1)
     jobset = a_jobset("sim", {"workers": (1, 2)})
     jobset["metadata"]["annotations"] = {POLICY: policy}
     workers = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    workers["spec"]["priorityClassName"] = polite(story, make)
+    workers["spec"]["priorityClassName"] = story.priority_class("polite", 1000, preemptionPolicy="Never")
     story.create(jobset)
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.group("workers")["spec"]["preemptionPolicy"] == "Never"

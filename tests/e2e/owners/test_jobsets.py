@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.cluster import manifests
-from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.owners import a_jobset
 from tests.e2e.support.story import RealStory
 
@@ -28,19 +26,6 @@ def test_replicas_of_a_replicated_job_are_one_gang(story: RealStory) -> None:
     story.wait("nothing is left", lambda now: not now.leftovers())
 
 
-def test_each_replica_gets_a_group_when_the_template_asks_for_it(story: RealStory) -> None:
-    """The label muster.dev/group-per: job makes a group of every child Job."""
-    story.add_nodes(2)
-    jobset = a_jobset("sim", {"workers": (2, 3)})
-    template = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    template["metadata"]["labels"] = {"muster.dev/group": "workers", "muster.dev/group-per": "job"}
-    story.create(jobset)
-    story.wait("all six pods run", lambda now: now.running() == 6)
-
-    assert sorted(name[-2:] for name in story.groups()) == ["-0", "-1"]
-    assert {group["spec"]["schedulingPolicy"]["gang"]["minCount"] for group in story.groups().values()} == {3}
-
-
 def test_a_restarted_jobset_runs_again_in_its_old_group(story: RealStory) -> None:
     """New pods of a restart are gated and lifted when all are there; the group is the one of before."""
     story.add_nodes(2)
@@ -55,18 +40,3 @@ def test_a_restarted_jobset_runs_again_in_its_old_group(story: RealStory) -> Non
     )
     assert set(story.groups()) == groups
     assert story.recording.now("JobSet")["sim"]["status"]["restarts"] == 1
-
-
-def test_a_jobset_is_not_scaled_without_its_gate(story: RealStory) -> None:
-    """JobSet refuses it where the gate ElasticJobSet is off, as it is by default; the gang stays as it is."""
-    story.add_nodes(1)
-    jobset = story.create(a_jobset("sim", {"workers": (1, 2)}))
-    story.wait("two pods run", lambda now: now.running() == 2)
-    (workers,) = jobset["spec"]["replicatedJobs"]
-    workers["template"]["spec"] |= {"parallelism": 3, "completions": 3}
-    answer = story.api.request(
-        "PATCH", manifests.path(jobset), {"spec": {"replicatedJobs": [workers]}}, MERGE_PATCH
-    )
-    assert (answer.status, "field is immutable" in answer.message) == (422, True), answer.message
-    story.recording.quiet()
-    assert (story.running(), story.policy("workers")) == (2, {"gang": {"minCount": 2}})

@@ -48,17 +48,6 @@ def test_a_group_that_the_user_brought_is_kept(story: RealStory) -> None:
     assert story.recording.now("Workload") == {}
 
 
-def test_a_template_opts_out_with_none(story: RealStory) -> None:
-    """The group label `none` leaves a Job alone in a namespace that opted in."""
-    story.add_nodes(1)
-    story.create(a_job("sweep", pods=2, labels={"muster.dev/group": "none"}))
-    story.wait("two pods run", lambda now: now.running() == 2)
-    story.recording.quiet()
-
-    assert story.groups() == {}
-    assert story.recording.now("Workload") == {}
-
-
 def test_a_labelled_job_stays_a_gang_when_its_namespace_opts_out(story: RealStory) -> None:
     """The group label is in its template: replacements are stamped as before, and new Jobs are plain."""
     story.add_nodes(1)
@@ -77,31 +66,6 @@ def test_a_labelled_job_stays_a_gang_when_its_namespace_opts_out(story: RealStor
         lambda now: now.running() == 5 and first["metadata"]["name"] not in _names(now.members(group)),
     )
     assert len(story.members(group)) == 3
-
-
-def test_a_cronjobs_job_is_a_gang_only_when_labelled_by_hand(story: RealStory) -> None:
-    """Two CronJobs, one of them with a group label on its pod template: only that one's Job is grouped."""
-    story.add_nodes(1)
-    for name, labels in (("plain", {}), ("marked", {"muster.dev/group": "main"})):
-        template = {"spec": a_job(name, pods=2, labels=labels)["spec"]}
-        spec = {"schedule": "0 0 1 1 *", "jobTemplate": template, "suspend": True}
-        cron = story.create(
-            {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": name}, "spec": spec}
-        )
-        # As `kubectl create job --from=cronjob/…` does it.
-        owner = {
-            "apiVersion": "batch/v1",
-            "kind": "CronJob",
-            "name": name,
-            "uid": cron["metadata"]["uid"],
-            "controller": True,
-        }
-        job = a_job(f"{name}-now", pods=2, labels=labels)
-        job["metadata"]["ownerReferences"] = [owner]
-        story.create(job)
-    story.wait("four pods run", lambda now: now.running() == 4)
-
-    assert story.group("main")["metadata"]["name"].startswith("marked-now-main-")
 
 
 def _names(pods: list[Object]) -> set[str]:

@@ -6,16 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.replay.summary import group_of
 from tests.cluster import manifests
-from tests.e2e.conftest import RealStage
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
-KUEUES_GATE = "kueue.x-k8s.io/topology"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 
@@ -118,29 +115,6 @@ def test_a_trainjob_of_a_foreign_controller_is_a_gang(story: RealStory, foreign_
     assert story.policy("trainer") == {"gang": {"minCount": 2}}
 
 
-def test_another_controllers_gate_is_left_and_the_gang_waits_for_it(
-    story: RealStory, stage: RealStage
-) -> None:
-    """Kueue's topology gate beside Muster's: only ours is taken away, and no pod is bound before the last."""
-    story.add_nodes(1)
-    job = a_job("sweep", pods=3)
-    job["spec"]["template"]["spec"]["schedulingGates"] = [{"name": KUEUES_GATE}]
-    story.create(job)
-    story.wait("three pods have Kueue's gate only", _have_only_kueues_gate)
-    first, second, last = sorted(story.pods(), key=lambda pod: pod["metadata"]["name"])
-    for pod in (first, second):
-        _ungate(story, pod)
-    stage.muster.sweep()
-    story.recording.quiet()
-    assert (story.running(), story.gates(story.recording.now("Pod")[last["metadata"]["name"]])) == (
-        0,
-        {KUEUES_GATE},
-    )
-    _ungate(story, last)
-    story.wait("three pods run", lambda now: now.running() == 3)
-    assert len({group_of(pod) for pod in story.pods()}) == 1
-
-
 def _established(crd: Object) -> bool:
     conditions = (crd.get("status") or {}).get("conditions") or []
     return any(entry["type"] == "Established" and entry["status"] == "True" for entry in conditions)
@@ -151,12 +125,3 @@ def _controller(owner: Object) -> Object:
     metadata = owner["metadata"]
     reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "controller": True}
     return {**reference, "name": metadata["name"], "uid": metadata["uid"]}
-
-
-def _have_only_kueues_gate(story: RealStory) -> bool:
-    return [story.gates(pod) for pod in story.pods()] == [{KUEUES_GATE}] * 3
-
-
-def _ungate(story: RealStory, pod: Object) -> None:
-    """Remove all gates of a pod whose only gate is Kueue's, as its topology controller does."""
-    story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, {"spec": {"schedulingGates": None}})

@@ -7,6 +7,7 @@ import pytest
 from muster.policy.group_labels import GATE
 from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import RealStory
+from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -16,7 +17,7 @@ def test_a_member_that_had_succeeded_counts_again_after_a_restart(story: RealSto
     story.add_nodes(2, cpu=4)
     story.create(a_jobset("sim", {"workers": (1, 3)}, cpu=2, max_restarts=1))
     story.wait("three pods run", lambda now: now.running() == 3)
-    before = _uids(story)
+    before = uids(story.pods())
     first, second, _ = story.running_of("workers")
     story.finish_pods([first])
     story.wait("minCount is two", lambda now: now.policy("workers") == {"gang": {"minCount": 2}})
@@ -38,15 +39,15 @@ def test_new_pods_wait_for_a_job_whose_old_pods_still_terminate(story: RealStory
     story.add_nodes(2, cpu=4)
     story.create(a_jobset("sim", {"workers": (2, 2)}, cpu=2, max_restarts=1))
     story.wait("four pods run", lambda now: now.running() == 4)
-    before = _uids(story)
+    before = uids(story.pods())
     hanging, others = (_of_job(story, index) for index in "01")
-    _hang(story, hanging, "true")
+    story.hang(hanging)
     story.finish_pods(others[:1], "Failed")
 
     story.wait("two new pods are made", lambda now: len(_new(now, before)) == 2)
     story.recording.quiet(4)
     assert [story.gates(pod) for pod in _new(story, before)] == [{GATE}] * 2
-    _hang(story, hanging, None)
+    story.hang(hanging, None)
     story.wait("four new pods run", lambda now: now.running() == len(_new(now, before)) == 4, 90)
 
 
@@ -56,20 +57,9 @@ def _take_room(story: RealStory) -> None:
     story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2)
 
 
-def _hang(story: RealStory, pods: list[Object], value: str | None) -> None:
-    """Let pods stay in termination until the annotation is taken away."""
-    change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
-    for pod in pods:
-        story.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
-
-
 def _of_job(story: RealStory, index: str) -> list[Object]:
     """The pods of one of the JobSet's Jobs."""
     return [pod for pod in story.pods() if pod["metadata"]["labels"][_JOB_INDEX] == index]
-
-
-def _uids(story: RealStory) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in story.pods()}
 
 
 def _new(story: RealStory, before: set[str]) -> list[Object]:

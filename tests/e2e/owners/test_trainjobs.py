@@ -67,20 +67,3 @@ def test_an_mpi_trainjob_has_a_launcher_and_nodes(story: RealStory, runtime: str
         label: {"gang": {"minCount": count}} for label, count in counts.items()
     }
     assert sum(counts.values()) == 3, counts
-
-
-def test_a_trainjob_of_a_runtime_labelled_by_hand_keeps_its_group_labels(story: RealStory) -> None:
-    """A group label in the runtime's pod template wins over the default of mark-jobs."""
-    story.add_nodes(2)
-    runtime = story.api.must("GET", f"{_RUNTIMES}/torch-distributed")
-    template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    template.setdefault("metadata", {})["labels"] = {"muster.dev/group": "workers"}
-    metadata = {"name": "marked", "labels": {"trainer.kubeflow.org/framework": "torch"}}
-    labelled = {**runtime, "metadata": metadata, "kind": "TrainingRuntime"}
-    story.create(labelled)
-    story.create(a_trainjob("bert", "marked", kind="TrainingRuntime", nodes=2))
-    story.wait("two pods run", lambda now: now.running() == 2)
-    assert story.policy("workers") == {"gang": {"minCount": 2}}
-
-
-_RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"

@@ -6,8 +6,7 @@ import pytest
 
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
-from tests.e2e.support.runtimes import POLICY
+from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -59,26 +58,6 @@ def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
         assert muster_on_it.idle()
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.policy("main") == {"gang": {"minCount": 2}}
-
-
-def test_pods_wait_for_a_workload_that_a_quota_refuses(story: RealStory, muster_on_it: Muster) -> None:
-    """An Event quotes the API server; once the quota has room the next sweep makes the gang."""
-    story.add_nodes(1)
-    quota = story.create(a_quota_of_none("no-workloads", "workloads"))
-    story.wait_for(quota, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
-    story.create(OWNERS["JobSet"])
-    story.wait(
-        "an Event says why", lambda now: "exceeded quota: no-workloads" in now.messages("RefusedByApi")
-    )
-    story.recording.quiet()
-    assert story.groups() == {}
-
-    story.api.must("DELETE", manifests.path(quota))
-    for _ in range(2):
-        muster_on_it.sweep()
-        assert muster_on_it.idle()
-    story.wait("two pods run", lambda now: now.running() == 2)
-    assert story.policy("workers") == {"gang": {"minCount": 2}}
 
 
 def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> None:

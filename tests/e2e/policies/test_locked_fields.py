@@ -84,18 +84,3 @@ def test_an_owner_cannot_weaken_locked_fields(
     (workload,) = story.recording.now("Workload").values()
     kept = json.loads(workload["metadata"]["annotations"]["muster.dev/locked-policy"])
     assert kept == {"onFailure": "Hold", "disruptionMode": {"all": {}}, "minCount": "All"}
-
-
-def test_an_unreadable_policy_does_not_bypass_a_lock(
-    story: RealStory, stage: Any, administrate: Administrate
-) -> None:
-    """Without the lock its pods would run in a basic group."""
-    story.add_nodes(1)
-    administrate(locked="disruptionMode: {all: {}}")
-    job = story.create(with_policy(a_job("sweep", pods=2), "!!bool x"))
-    story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
-    story.recording.quiet()
-    assert (story.running(), story.groups()) == (0, {})
-    story.patch(job, {"metadata": {"annotations": {POLICY: None}}})
-    stage.muster.sweep()
-    story.wait("two pods run", lambda now: now.running() == 2)

@@ -11,15 +11,12 @@ import pytest
 from muster.data import EVENTING
 from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
-from tests.cluster import manifests
-from tests.e2e.support.owners import Object, a_job, a_trainjob
+from tests.e2e.support.owners import POLICY, Object, a_job, a_runtime, a_trainjob, template_labels
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-POLICY = "muster.dev/pod-group-policy"
 ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
-RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
 def example(name: str) -> list[Object]:
@@ -79,47 +76,6 @@ def test_an_example_runs(story: RealStory, name: str, pods: int, min_counts: lis
         assert story.group("main")["spec"]["disruptionMode"] == {"all": {}}
 
 
-def test_nothing_of_a_tree_is_placed_before_all_of_it_can_be(story: RealStory) -> None:
-    """Room for prefill alone: no pod runs. With room for decode as well, all run."""
-    story.add_nodes(1, cpu=3, labels={ZONE: "zone-0"})
-    for obj in example("prefill-and-decode"):
-        story.create(obj)
-    story.wait("both groups exist", lambda now: len(now.groups()) == 2)
-    story.recording.quiet()
-    assert story.running() == 0
-    story.add_nodes(1, cpu=4, labels={ZONE: "zone-0"})
-    story.wait("six pods run", lambda now: now.running() == 6)
-
-
-def test_a_replacement_does_not_wait_for_a_leader_that_has_ended(story: RealStory) -> None:
-    """With a minGroupCount of two groups it would wait for ever; minGroupCount falls to one."""
-    racks_of_two_zones(story)
-    for obj in example("leader-and-workers"):
-        story.create(obj)
-    story.wait("five pods run", lambda now: now.running() == 5)
-    leads = "batch.kubernetes.io/job-completion-index"
-    story.finish_pods([pod for pod in story.pods() if pod["metadata"]["labels"][leads] == "0"])
-    story.wait("four pods run", lambda now: now.running() == 4)
-    story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"][:1], "Failed")
-    story.wait("a replacement exists", lambda now: len(now.pods()) == 6)
-    story.wait("four pods run again", lambda now: now.running() == 4)
-
-
-def test_stages_under_a_basic_root_run_one_after_the_other(story: RealStory) -> None:
-    """Initializers, then both trainers at once, then the evaluator, to the end."""
-    racks_of_two_zones(story)
-    for obj in example("stages"):
-        story.create(obj)
-    story.wait("both initializers run", lambda now: now.running() == 2)
-    assert len(story.groups()) == 4
-    story.finish_pods(story.pods())
-    story.wait("two trainers run", lambda now: len(now.running_of("trainer")) == 2)
-    story.finish_pods(story.running_of("trainer"))
-    story.wait("the evaluator runs", lambda now: len(now.running_of("evaluator")) == 1)
-    story.finish_pods(story.running_of("evaluator"))
-    story.wait("complete", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
-
-
 def test_an_elastic_gang_starts_with_the_pods_that_fit(story: RealStory) -> None:
     """Room for three of four: three run. Its pinned minCount stays 1."""
     story.add_nodes(3)
@@ -130,28 +86,6 @@ def test_an_elastic_gang_starts_with_the_pods_that_fit(story: RealStory) -> None
     story.add_nodes(1)
     story.wait("four pods run", lambda now: now.running() == 4)
     assert story.policy("trainer") == {"gang": {"minCount": 1}}
-
-
-def test_an_invalid_policy_is_reported_and_a_repaired_policy_applies_to_the_next_job(
-    story: RealStory,
-) -> None:
-    """A basic fallback group, a condition with the path, an Event; then a gang for a Job made anew."""
-    story.add_nodes(1)
-    broken = story.create(with_policy(a_job("sweep", pods=3), "workload: {groups: [{name: mian}]}"))
-    story.wait("three pods run", lambda now: now.running() == 3)
-    assert story.policy("main") == {"basic": {}}
-    story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
-    path = "workload.groups[0].name"
-    story.wait("an Event has the path", lambda now: path in now.messages("InvalidPolicy"))
-
-    story.patch(broken, {"metadata": {"annotations": {POLICY: "workload: {groups: [{name: main}]}"}}})
-    story.recording.quiet()
-    assert story.policy("main") == {"basic": {}}
-    story.create(with_policy(a_job("again", pods=3), "workload: {groups: [{name: main}]}"))
-    story.wait("six pods run", lambda now: now.running() == 6)
-    groups = story.groups()
-    again = next(name for name in groups if name.startswith("again-main-"))
-    assert groups[again]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
 
 
 def test_an_invalid_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> None:
@@ -191,25 +125,6 @@ def test_flagged_scaling_leaves_the_gang_and_says_so(story: RealStory, stage: An
     assert story.policy("main") == {"gang": {"minCount": 3}}
 
 
-def a_runtime(story: RealStory, policy: str) -> Object:
-    """A namespaced copy of torch-distributed with a policy."""
-    shipped = story.api.must("GET", f"{RUNTIMES}/torch-distributed")
-    metadata = {
-        "name": "mine",
-        "labels": {"trainer.kubeflow.org/framework": "torch"},
-        "annotations": {POLICY: policy},
-    }
-    return story.create({**shipped, "kind": "TrainingRuntime", "metadata": metadata})
-
-
-def pod_labels(story: RealStory, runtime: Object) -> dict[str, str]:
-    """The labels of the runtime's pod template."""
-    live = story.api.must("GET", manifests.path(runtime))
-    template = live["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    labels: dict[str, str] = (template.get("metadata") or {}).get("labels") or {}
-    return labels
-
-
 def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
     begin_story: Callable[..., RealStory],
 ) -> None:
@@ -217,8 +132,10 @@ def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
     story = begin_story(opted_in=False)
     story.add_nodes(1)
     policy = "workload: {groups: [{name: workers, replicatedJobs: [node], disruptionMode: {all: {}}}]}"
-    runtime = a_runtime(story, policy)
-    story.wait("it is labelled", lambda now: pod_labels(now, runtime) == {"muster.dev/group": "workers"})
+    runtime = story.create(a_runtime(story.api, "mine", policy))
+    story.wait_for(
+        runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}
+    )
     story.wait("an Event says so", lambda now: now.messages("RuntimeMarked") != "")
     story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=3))
     story.wait("three pods run", lambda now: now.running() == 3)
@@ -226,7 +143,7 @@ def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
     assert story.group("workers")["spec"]["disruptionMode"] == {"all": {}}
 
     story.patch(runtime, {"metadata": {"annotations": {POLICY: None}}})
-    story.wait("the group label is taken back", lambda now: pod_labels(now, runtime) == {})
+    story.wait_for(runtime, "the group label is taken back", lambda now: template_labels(now) == {})
     story.recording.quiet()
     assert story.running() == 3
     assert story.policy("workers") == {"gang": {"minCount": 3}}
@@ -234,8 +151,9 @@ def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
 
 def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: RealStory) -> None:
     """Queue and schedulerName from the runtime; no group and no gate, though the namespace opted in."""
-    runtime = a_runtime(story, "kaiScheduler: {queue: team-a}")
-    story.wait("it has the queue", lambda now: pod_labels(now, runtime) == {"kai.scheduler/queue": "team-a"})
+    runtime = story.create(a_runtime(story.api, "mine", "kaiScheduler: {queue: team-a}"))
+    queue = {"kai.scheduler/queue": "team-a"}
+    story.wait_for(runtime, "it has the queue", lambda now: template_labels(now) == queue)
     story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=2))
     story.wait("two pods exist", lambda now: len(now.pods()) == 2)
     for pod in story.pods():
@@ -244,16 +162,3 @@ def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: RealStory) ->
         assert (group_of(pod), story.gates(pod)) == ("", set())
     story.recording.quiet()
     assert story.groups() == story.recording.now("Workload") == {}
-
-
-def test_kai_on_a_trainjob_is_invalid_and_says_the_command(story: RealStory) -> None:
-    """A label on a running job comes too late; the pods run in a fallback group meanwhile."""
-    story.add_nodes(1)
-    trainjob = a_trainjob("bert", "torch-distributed", nodes=2)
-    story.create(with_policy(trainjob, "kaiScheduler: {queue: team-a}"))
-    story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says why", lambda now: now.reason("TrainJob", "bert", "PodGroupsReady") == "InvalidPolicy")
-    conditions = story.recording.now("TrainJob")["bert"]["status"]["conditions"]
-    message = next(condition["message"] for condition in conditions if condition["type"] == "PodGroupsReady")
-    assert "kubectl annotate --overwrite clustertrainingruntime torch-distributed" in message
-    assert story.policy("trainer") == {"basic": {}}

@@ -12,26 +12,10 @@ from muster.objects.resources import TRAINING_RUNTIMES
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import APPLY
 from tests.e2e.conftest import RealStage
-from tests.e2e.support.owners import Object, a_trainjob
-from tests.e2e.support.runtimes import a_runtime, template_labels
+from tests.e2e.support.owners import Object, a_runtime, a_trainjob, template_labels
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-
-
-def test_an_applied_label_keeps_a_renamed_entry_without_containers(story: RealStory) -> None:
-    """The entry's old name stays, without containers; the Trainer says what it cannot make of it."""
-    runtime = _applied(story, _runtime(story, "node"))
-    entry = {"name": "node", "template": {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}}
-    label = {key: runtime[key] for key in ("apiVersion", "kind")}
-    label["metadata"] = {"name": "own"}
-    label["spec"] = {"template": {"spec": {"replicatedJobs": [entry]}}}
-    _applied(story, label, "another-tool")
-    assert _names(_applied(story, _runtime(story, "worker"))) == {"node", "worker"}
-
-    story.create(a_trainjob("bert", "own", kind="TrainingRuntime", nodes=2))
-    story.wait("the Trainer says why", lambda now: "containers" in _told_of(now, "bert"))
-    assert story.recording.now("JobSet") == {}
 
 
 def test_an_entry_of_a_marked_runtime_can_be_renamed(story: RealStory) -> None:
@@ -90,11 +74,3 @@ def _labelled(story: RealStory) -> list[bool]:
 
 def _names(runtime: Object) -> set[str]:
     return {entry["name"] for entry in runtime["spec"]["template"]["spec"]["replicatedJobs"]}
-
-
-def _told_of(story: RealStory, trainjob: str) -> str:
-    """What the Trainer says in conditions and Events."""
-    status = story.recording.now("TrainJob").get(trainjob, {}).get("status") or {}
-    events = story.recording.now("Event").values()
-    messages = [event["message"] for event in events if event["involvedObject"]["name"] == trainjob]
-    return " ".join([*messages, *(condition["message"] for condition in status.get("conditions") or [])])

@@ -13,8 +13,7 @@ import pytest
 from muster.objects import yaml_files
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import JSON_PATCH
-from tests.e2e.support.owners import Object, a_trainjob
-from tests.e2e.support.runtimes import POLICY, a_runtime, template_labels
+from tests.e2e.support.owners import POLICY, Object, a_runtime, a_trainjob, template_labels
 from tests.e2e.support.story import RealStory
 from tests.schemas.policy import crd_patch
 
@@ -40,61 +39,10 @@ def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: RealSto
     story.wait_for(runtime, "its group labels are gone", lambda now: template_labels(now) == {})
 
 
-def test_a_cluster_training_runtime_is_labelled_too(story: RealStory) -> None:
-    """A ClusterTrainingRuntime is in no namespace; its TrainJobs are gangs like any others."""
-    story.add_nodes(1)
-    name = f"gangs-of-{story.namespace}"
-    runtime = a_runtime(story.api, name, WORKERS, kind="ClusterTrainingRuntime")
-    story.api.must("POST", manifests.collection(runtime), runtime)
-    try:
-        story.wait_for(
-            runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}
-        )
-        trainjob = story.create(a_trainjob("bert", name, nodes=3))
-        story.wait("three pods run", lambda now: now.running() == 3)
-        assert story.policy("workers") == {"gang": {"minCount": 2}}
-        story.delete(trainjob)
-        story.wait("nothing is left", lambda now: not now.leftovers())
-    finally:
-        story.api.must("DELETE", manifests.path(runtime))
-
-
-def test_a_group_label_written_by_a_user_stays(story: RealStory) -> None:
-    """Beside those that the policy makes, which an Event reports, and when they are gone again."""
-    runtime = a_runtime(story.api, "staged", WORKERS, like="torchtune-qwen2.5-1.5b")
-    node = templates(runtime)["node"]
-    node["metadata"] = {**(node.get("metadata") or {}), "labels": {"muster.dev/group": "trainers"}}
-    created = story.create(runtime)
-    initializers = {name: name for name in ("dataset-initializer", "model-initializer")}
-    story.wait_for(
-        created,
-        "the others are labelled",
-        lambda now: all_labels(now) == {**initializers, "node": "trainers"},
-    )
-    names = ("node", "trainers", "workers")
-    story.wait(
-        "an Event names both group labels",
-        lambda now: all(name in now.messages("RuntimeMarked") for name in names),
-    )
-    story.patch(created, {"metadata": {"annotations": {POLICY: None}}})
-    story.wait_for(created, "theirs are gone", lambda now: all_labels(now) == {"node": "trainers"})
-
-
 def templates(runtime: Object) -> dict[str, Object]:
     """The pod templates of a runtime, by replicatedJob."""
     entries = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     return {entry["name"]: entry["template"]["spec"]["template"] for entry in entries}
-
-
-def all_labels(runtime: Object) -> dict[str, str]:
-    """The group label of each replicatedJob that has one."""
-    labels = {
-        name: (template.get("metadata") or {}).get("labels") or {}
-        for name, template in templates(runtime).items()
-    }
-    return {
-        name: values["muster.dev/group"] for name, values in labels.items() if "muster.dev/group" in values
-    }
 
 
 def test_kai_waits_for_no_stage_that_depends_on_another(story: RealStory) -> None:
@@ -140,25 +88,6 @@ def test_the_command_that_a_misplaced_kai_policy_gives_works(story: RealStory, s
     story.wait("its pods exist", lambda now: len(now.pods()) == 4)
     schedulers = sorted(pod["spec"]["schedulerName"] for pod in story.pods())
     assert schedulers == ["default-scheduler"] * 2 + ["kai-scheduler"] * 2
-
-
-@pytest.mark.parametrize("other", ["coscheduling", "volcano", "yunikorn"])
-def test_runtimes_of_other_schedulers_are_not_labelled(story: RealStory, other: str) -> None:
-    """By the Trainer's own policy, or by the schedulerName of a template; an Event says so."""
-    runtime = a_runtime(story.api, "theirs")
-    if other == "yunikorn":
-        pod = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-        pod["spec"]["schedulerName"] = other
-    else:
-        runtime["spec"]["podGroupPolicy"] = {other: {}}
-    created = story.create(runtime)
-    story.wait_for(
-        created, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "none"}
-    )
-    story.wait(
-        "an Event says so",
-        lambda now: re.search("muster.dev/group.*none", now.messages("RuntimeMarked")) is not None,
-    )
 
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

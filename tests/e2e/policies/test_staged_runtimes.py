@@ -17,22 +17,6 @@ NODES = 3
 """Nodes of each TrainJob: two of `node`, and the launcher as the third."""
 
 
-def test_two_trainjobs_whose_launchers_wait_for_their_nodes_block_each_other(story: RealStory) -> None:
-    """With room for 4 of 6 pods both node gangs are bound and neither launcher: an Event warned of it."""
-    story.add_nodes(1, cpu=1)
-    for name in ("first", "second"):
-        story.create(a_trainjob(name, "deepspeed-distributed", nodes=NODES))
-    story.wait("both node gangs wait for room", lambda now: len(_without_room(now)) == 4)
-    story.recording.quiet()  # so that the scheduler tries both at once
-    story.add_nodes(1, cpu=3)
-    story.wait("both node gangs run", lambda now: now.running() == 4)
-    story.wait("both launchers wait", lambda now: len(now.pods()) == 2 * NODES)
-    story.recording.quiet()
-    assert (story.running(), len(story.running_of("launcher"))) == (4, 0)
-    warned = {_about(event) for event in story.recording.now("Event").values() if _is_warning(event)}
-    assert warned == {"first", "second"}
-
-
 def test_two_trainjobs_whose_launcher_and_nodes_are_one_gang_run_one_after_the_other(
     story: RealStory,
 ) -> None:
@@ -74,14 +58,6 @@ def _run_by_owner(story: RealStory) -> dict[str, int]:
     return counts
 
 
-def _without_room(story: RealStory) -> list[Object]:
-    """Pods that the scheduler tried to bind, in vain."""
-    conditions = [
-        (pod, condition) for pod in story.pods() for condition in pod["status"].get("conditions") or ()
-    ]
-    return [pod for pod, condition in conditions if condition.get("reason") == "Unschedulable"]
-
-
 def _replicated_job(pod: Object) -> str:
     name: str = pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"]
     return name
@@ -89,8 +65,3 @@ def _replicated_job(pod: Object) -> str:
 
 def _is_warning(event: Any) -> bool:
     return bool(event["reason"] == "HoldsWhileWaiting")
-
-
-def _about(event: Any) -> str:
-    name: str = event["involvedObject"]["name"]
-    return name

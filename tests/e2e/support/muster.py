@@ -1,7 +1,7 @@
 """An installation of Muster on a real cluster: manifests, and functions as processes.
 
 Instead of Knative Serving every function is a process on loopback with a token of its own service account.
-Events come through Knative Eventing if the cluster has it, else through the simulated broker (`Eventing`).
+Events come through Knative Eventing if the cluster has it, else through the simulated broker.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from tests.cluster.api import KubernetesApi
 from tests.cluster.cluster import RealCluster
 from tests.cluster.knative.serving import code_of
 from tests.cluster.processes import ComponentProcess, start, wait_ready
-from tests.e2e.support.eventing import Eventing
 from tests.e2e.support.knative_eventing import KnativeEventing
 from tests.e2e.support.local_eventing import LocalEventing
 
@@ -58,8 +57,8 @@ class Muster:
         (broker,) = of_kind(self.manifests, "Broker")
         self.namespace: str = broker["metadata"]["namespace"]
         self._sink = destination(broker["spec"]["delivery"]["deadLetterSink"])
-        eventing = KnativeEventing if cluster.knative else LocalEventing
-        self._eventing: Eventing = eventing(cluster, self.manifests, self.namespace, {self._sink: self._bury})
+        arguments = cluster, self.manifests, self.namespace, {self._sink: self._bury}
+        self._eventing = KnativeEventing(*arguments) if cluster.knative else LocalEventing(*arguments)
         self._lock = threading.Lock()
         self._stops = contextlib.ExitStack()
         self._stopped = False

@@ -1,10 +1,15 @@
-"""Builders of the Jobs, JobSets and TrainJobs that stories create."""
+"""Builders of the Jobs, JobSets, TrainJobs and runtimes that stories create."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tests.cluster.api import KubernetesApi
+
 Object = dict[str, Any]
+
+POLICY = "muster.dev/pod-group-policy"
+_SHIPPED = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
 def a_job(
@@ -70,6 +75,28 @@ def a_trainjob(
             **spec,
         },
     }
+
+
+def a_runtime(
+    api: KubernetesApi,
+    name: str,
+    policy: str = "",
+    *,
+    kind: str = "TrainingRuntime",
+    like: str = "torch-distributed",
+) -> Object:
+    """Return a copy of a shipped runtime under another name, with a policy."""
+    shipped = api.must("GET", f"{_SHIPPED}/{like}")
+    annotations = {POLICY: policy} if policy else {}
+    metadata = {"name": name, "labels": shipped["metadata"]["labels"], "annotations": annotations}
+    return {**shipped, "kind": kind, "metadata": metadata}
+
+
+def template_labels(runtime: Object) -> dict[str, str]:
+    """Return the labels on the pod template of a runtime's first replicatedJob."""
+    template = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    labels: dict[str, str] = (template.get("metadata") or {}).get("labels") or {}
+    return labels
 
 
 def _template(cpu: int, labels: dict[str, str]) -> Object:

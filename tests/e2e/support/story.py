@@ -16,10 +16,10 @@ from tests.cluster.api import MERGE_PATCH, KubernetesApi, Refused
 from tests.cluster.cluster import RealCluster
 from tests.cluster.knative import release
 from tests.cluster.processes import until
-from tests.e2e.support import admission, rights
-from tests.e2e.support.rights import SHARED
+from tests.contract.bodies import priority_class
+from tests.e2e.support import admission, writes
 from tests.e2e.support.timeline import PATIENCE, StoryRecording
-from tests.e2e.support.writes import Write, users_objects_are_left_alone
+from tests.e2e.support.writes import SHARED, Write, users_objects_are_left_alone
 
 Object = dict[str, Any]
 OWNERS = (TRAINJOBS, JOBSETS, JOBS, PODS)
@@ -46,7 +46,7 @@ class RealStory:
         self._roles_known_at = self._began_at
         self._refused: set[str] = set()
         self._nodes: list[str] = []
-        self._volumes: list[Object] = []
+        self._of_the_cluster: list[Object] = []
         labels = {"muster.dev/gang-jobs": "enabled"} if opted_in else {}
         home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
         manifests.apply(self.api, [home])
@@ -73,7 +73,22 @@ class RealStory:
                 "claimRef": {"namespace": self.namespace, "name": claim},
             },
         }
-        self._volumes += manifests.apply(self.api, [volume])
+        self._of_the_cluster += manifests.apply(self.api, [volume])
+
+    def create_for_cluster(self, obj: Object) -> Object:
+        """Create an object of the whole cluster, named after the namespace too; the story deletes it."""
+        name = f"{self.namespace}-{obj['metadata']['name']}"
+        created: Object = self.api.must(
+            "POST", manifests.collection(obj), {**obj, "metadata": {**obj["metadata"], "name": name}}
+        )
+        self._of_the_cluster.append(created)
+        return created
+
+    def priority_class(self, name: str, value: int, **fields: Any) -> str:
+        """Create a PriorityClass, wait until pods may have it, and return its name."""
+        created = self.create_for_cluster(priority_class(name, value, **fields))["metadata"]["name"]
+        assert admission.class_is_known(self.api, self.namespace, created)
+        return str(created)
 
     def create(self, obj: Object) -> Object:
         """Create an object in the namespace; a TrainJob once the Trainer's webhook knows its runtime."""
@@ -113,7 +128,7 @@ class RealStory:
         `StoryRecording.interrupted` records what changed meanwhile. Refusals of a server that has not read
         its roles yet do not count as missing rights.
         """
-        self._refused |= set(rights.refused(self._audited(self._roles_known_at)))
+        self._refused |= set(writes.refused(self._audited(self._roles_known_at)))
         with self.recording.interrupted():
             yield
             assert admission.roles_are_known(self.api), "it does not know its roles"
@@ -131,6 +146,17 @@ class RealStory:
         assert until(lambda: condition(self.api.must("GET", path)), seconds), (
             f"after {seconds} s still not: {what}"
         )
+
+    def hang(self, pods: list[Object], value: str | None = "true") -> None:
+        """Let pods stay in termination until this is called with None."""
+        for pod in pods:
+            change = {"metadata": {"annotations": {"muster.dev/test-hangs": value}}}
+            self.patch({"apiVersion": "v1", "kind": "Pod", **pod}, change)
+
+    def nodes_of_pods(self) -> dict[str, str]:
+        """Return the node of every pod that is on one, by the pod's UID."""
+        nodes = {pod["metadata"]["uid"]: pod["spec"].get("nodeName", "") for pod in self.pods()}
+        return {uid: node for uid, node in nodes.items() if node}
 
     def opt_out(self) -> None:
         """Remove the namespace's label, and wait until new Jobs are no longer labelled."""
@@ -245,12 +271,12 @@ class RealStory:
         breaches = [f"{law.__name__}: {breach}" for law in LAWS for breach in law(entries)]
         left_alone = users_objects_are_left_alone
         breaches += [f"{left_alone.__name__}: {breach}" for breach in left_alone(self.writes())]
-        refused = self._refused | set(rights.refused(self._audited(self._roles_known_at)))
+        refused = self._refused | set(writes.refused(self._audited(self._roles_known_at)))
         breaches += [f"RBAC refused {right}" for right in sorted(refused)]
-        return breaches + sorted(rights.denied(self._audited(self._began_at)))
+        return breaches + sorted(writes.denied(self._audited(self._began_at)))
 
     def end(self) -> None:
-        """Stop recording; delete the namespace, nodes and volumes.
+        """Stop recording; delete the namespace, nodes and other objects of the cluster.
 
         With Knative the namespace stays, empty: when it goes, all adapters are replaced, in the next story.
         """
@@ -261,8 +287,8 @@ class RealStory:
             self.api.must("DELETE", f"/api/v1/namespaces/{self.namespace}")
         for node in self._nodes:
             self.api.must("DELETE", f"/api/v1/nodes/{node}")
-        for volume in self._volumes:
-            self.api.must("DELETE", manifests.path(volume))
+        for obj in self._of_the_cluster:
+            self.api.must("DELETE", manifests.path(obj))
 
     def _empty_namespace(self) -> None:
         for resource in OWNERS:

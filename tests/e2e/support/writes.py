@@ -1,11 +1,11 @@
-"""The law that is checked on the audit log: which fields of users' objects Muster may write.
+"""What is read from the audit log: which fields of users' objects Muster writes, and what it was refused.
 
 The laws that are checked on a story's timeline are in shared/muster/local/stories/laws.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,3 +63,28 @@ def _allowed(write: Write) -> bool:
         only_identity = set(metadata) <= {"name", "namespace", "resourceVersion", "uid"}
         return write.verb == "patch" and own_fields and only_identity and set(status) == {"conditions"}
     return write.resource in _RUNTIMES and write.writer == "mark-runtime" and write.verb == "update"
+
+
+SHARED = "muster"
+"""The account of all functions in the overlay one-service."""
+
+_ACCOUNT = "system:serviceaccount:muster-system:"
+
+
+def refused(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the requests of Muster's accounts that RBAC refused: `patch-pods: get secrets team-a/key`."""
+    for event in events:
+        user, reference = event["user"]["username"], event.get("objectRef") or {}
+        annotations = event.get("annotations") or {}
+        allowed = annotations.get("authorization.k8s.io/decision") == "allow"
+        if user.startswith(_ACCOUNT) and "resource" in reference and not allowed:
+            where = f"{reference.get('namespace', '')}/{reference.get('name', '')}"
+            yield f"{user.removeprefix(_ACCOUNT)}: {event['verb']} {reference['resource']} {where}"
+
+
+def denied(events: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the requests that a ValidatingAdmissionPolicy refused, with the user and its message."""
+    for event in events:
+        message = (event.get("responseStatus") or {}).get("message", "")
+        if "ValidatingAdmissionPolicy" in message:
+            yield f"{event['user']['username']}: {event['verb']}: {message}"
