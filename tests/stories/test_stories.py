@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,7 +11,6 @@ import pytest
 from muster.local import display
 from muster.local.stories import STORIES, LocalStory, StoryRun, checks, story_named
 from muster.local.stories.watching import Entry
-from muster.policy.group_labels import GATE
 from tests.stories.conftest import ObservedStack
 
 History = list[Entry]
@@ -26,7 +24,7 @@ def test_a_story_holds(observed_stack: ObservedStack, story: LocalStory) -> None
     history = observed_stack.recorder.history(story.namespace)
     timeline = "\n".join(display.timeline(run, history, observed_stack.activities))
     assert [check for check in run.checks if not check.passed] == [], timeline
-    assert len(run.checks) >= len(checks.DESCRIPTIONS) + 2
+    assert len(run.checks) >= len(checks.CHECKS) + 2
     assert observed_stack.stack.dead_letters == []
 
 
@@ -133,7 +131,7 @@ def test_an_expectation_fails_on_a_broken_history(
 
 def test_every_expectation_has_a_history_that_breaks_it() -> None:
     """Every expectation is broken by one of the histories above."""
-    every = {expectation for of_sentence in checks.EXPECTATIONS.values() for expectation in of_sentence}
+    every = {expectation for _, of_sentence in checks.CHECKS.values() for expectation in of_sentence}
     assert {case.values[0] for case in BROKEN} == every
 
 
@@ -156,39 +154,10 @@ def test_a_broken_law_fails_the_sentence_of_it(
         for check in checks.check_timeline(entries, story_named("torch").groups)
         if not check.passed
     ]
-    assert failed == [checks.DESCRIPTIONS[number] for number in sorted(sentences)]
+    assert failed == [list(checks.CHECKS)[number] for number in sorted(sentences)]
 
 
 def test_an_empty_history_fails_the_checks() -> None:
     """With an empty history some checks fail."""
     results = checks.check_timeline([], story_named("torch").groups)
     assert not all(check.passed for check in results)
-
-
-def test_the_tree_shows_owner_workload_and_groups(observed_stack: ObservedStack, history: History) -> None:
-    """The tree shows the TrainJob, below it the Workload, below that the gang, each with a tick."""
-    namespace = history[0].namespace
-    assert observed_stack.recorder.until(lambda: _is_scheduled(observed_stack, namespace), 5)
-    (tree,) = display.owner_trees(observed_stack.recorder.objects(namespace))
-    (workload,) = tree.children
-    (gang,) = workload.children
-    assert (tree.text, tree.mark) == (f"TrainJob {namespace}/llama  Scheduled", display.GOOD)
-    assert workload.text == "Workload llama"
-    assert ("trainer 3/3 on node-" in gang.text, gang.mark) == (True, display.GOOD)
-
-
-def _is_scheduled(observed_stack: ObservedStack, namespace: str) -> bool:
-    return display.owner_trees(observed_stack.recorder.objects(namespace))[0].mark == display.GOOD
-
-
-def test_gated_pods_are_counted_in_the_tree(history: History) -> None:
-    """A waiting group shows the number of its gated pods."""
-    born = [entry.object for entry in history if is_birth(entry)]
-    groups = [entry.object for entry in history if entry.kind == "PodGroup" and entry.change == "ADDED"]
-    owners = [entry.object for entry in history if entry.kind == "TrainJob" and entry.change == "ADDED"]
-    (tree,) = display.owner_trees([*owners, *groups, *born])
-    assert tree.mark == display.WAITING
-    group = tree.children[0].text
-    assert "trainer" in group
-    assert re.findall(r"\d+", group) == ["0", "3", "3"]
-    assert all(pod["spec"]["schedulingGates"] == [{"name": GATE}] for pod in born)

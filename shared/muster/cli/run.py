@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
@@ -19,7 +18,6 @@ from muster.cli.output import CommandError
 from muster.cli.overlays import check_suits_stories, overlay_option
 from muster.cluster.kubeconfig import BadKubeconfigError
 from muster.local import display
-from muster.local.followers import Follower, Lines, follower
 from muster.local.functions import FunctionDownError
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories import STORIES, LocalStory, StoryRun, story_named
@@ -31,9 +29,6 @@ from muster.simulator.broker import Report
 
 _SETTLE_SECONDS = 2.0
 """How long to wait for the functions' last answers, so that the report has them."""
-
-SLOW_SECONDS = 1.0
-"""The pause of --slow before each event."""
 
 _TICK_SECONDS = 0.5
 
@@ -95,8 +90,7 @@ def command(
         check_suits_stories(overlay)
     interrupt_by_signals()
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    pause = SLOW_SECONDS if slow else 0.0
-    options = StackOptions(None, processes, port, overlay, pause_seconds=pause)
+    options = StackOptions(None, processes, port, overlay, pause_seconds=float(slow))
     with _errors():
         if kubeconfig is None:
             passed = _Show(options, verbose=verbose).run(stories, keep=keep)
@@ -108,28 +102,19 @@ def command(
 
 
 class _Show:
-    """Runs stories on the embedded cluster and shows them.
-
-    Args:
-        options: of the stack.
-        verbose: whether every check and every activity is printed.
-    """
+    """Runs stories on the embedded cluster and shows them."""
 
     def __init__(self, options: StackOptions, *, verbose: bool) -> None:
         self._options = options
         self._verbose = verbose
         self._console = display.console()
-        slow_lines = bool(options.pause_seconds) and not self._console.is_terminal
-        self._follower: Follower = follower(self._console, every_activity=verbose or slow_lines)
+        self._lines = display.Lines(self._console)
+        self._prints_activities = verbose or bool(options.pause_seconds)
         self._activities: list[Activity] = []
 
     def run(self, stories: Sequence[LocalStory], *, keep: bool) -> bool:
         """Run the stories; return whether all passed."""
-        with (
-            self._follower,
-            Stack(self._options, self._listen) as stack,
-            TimelineRecorder(stack.client) as recorder,
-        ):
+        with Stack(self._options, self._listen) as stack, TimelineRecorder(stack.client) as recorder:
             runs = [self._run_story(story, stack, recorder) for story in stories]
             passed = sum(run.passed for run in runs)
             style = "green" if passed == len(runs) else "bold red"
@@ -137,28 +122,26 @@ class _Show:
             for letter in stack.dead_letters:
                 self._console.print(display.undelivered(letter), soft_wrap=True)
             if keep:
-                namespaces = {run.story.namespace for run in runs}
-                self._keep_up(stack, lambda: _outside(recorder.objects(), namespaces))
-        return all(run.passed for run in runs)
+                self._keep_up(stack, recorder, {run.story.namespace for run in runs})
+        return passed == len(runs)
 
     def _listen(self, activity: Activity) -> None:
         self._activities.append(activity)
-        self._follower.add_activity(activity)
+        if self._prints_activities:
+            self._lines.add_activity(activity)
 
     def _run_story(self, story: LocalStory, stack: Stack, recorder: TimelineRecorder) -> StoryRun:
         run = StoryRun(story, stack.client, recorder, pause_seconds=self._options.pause_seconds)
-        self._follower.story_began(run)
         run.run()
         stack.settle(_SETTLE_SECONDS)
         activities = list(self._activities)
-        self._follower.story_ended()
         self._console.print(display.story_report(run, activities, every_check=self._verbose))
         if not run.passed:
             for line in display.timeline(run, recorder.history(run.story.namespace), activities):
                 self._console.print(line, markup=False, soft_wrap=True)
         return run
 
-    def _keep_up(self, stack: Stack, objects: Callable[[], Objects]) -> None:
+    def _keep_up(self, stack: Stack, recorder: TimelineRecorder, of_stories: set[str]) -> None:
         """Print a kubeconfig for the embedded API server, and show the user's own jobs until Ctrl-C."""
         assert stack.server is not None  # noqa: S101 - stories run on the embedded API server only
         with tempfile.TemporaryDirectory(prefix="muster-") as folder:
@@ -173,8 +156,8 @@ class _Show:
                 "What your jobs do is shown here; Ctrl-C stops the stack.",
             ):
                 self._console.print(line, soft_wrap=True)
-            self._follower.follow(objects)
-            _wait(self._follower.tick)
+            self._prints_activities = True
+            _wait(lambda: self._lines.add_jobs(_outside(recorder.objects(), of_stories)))
 
 
 def _outside(objects: Objects, namespaces: set[str]) -> Objects:
@@ -184,13 +167,12 @@ def _outside(objects: Objects, namespaces: set[str]) -> Objects:
 def _serve_cluster(options: StackOptions) -> bool:
     """Run source, broker and functions on a real cluster until Ctrl-C."""
     console = display.console()
-    lines = Lines(Console(force_terminal=False, width=console.width))
 
     def report_delivery(report: Report) -> None:
         if report.dead_letter is not None:
             console.print(display.undelivered(report.event), soft_wrap=True)
 
-    with Stack(options, lines.add_activity, report_delivery) as stack:
+    with Stack(options, display.Lines(console).add_activity, report_delivery) as stack:
         console.print(f"running on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()
     return True

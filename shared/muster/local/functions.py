@@ -17,7 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Protocol
+from typing import IO
 
 from muster.local.serving import WsgiServer
 from muster.replay.activity import Activity, ActivityHandler
@@ -27,26 +27,12 @@ from muster.runtime.serve import Functions as ServedFunctions
 
 Listener = Callable[[Activity], None]
 
-
 STOP_SECONDS = 15.0
 """How long a function may take to end after SIGTERM."""
 
 
 class FunctionDownError(Exception):
     """A function did not start; the message has its name and its first line of output."""
-
-
-class Functions(Protocol):
-    """Running functions."""
-
-    @property
-    def urls(self) -> dict[str, str]:
-        """The URL of each function by its subscriber."""
-        ...
-
-    def stop(self) -> None:
-        """Stop all functions."""
-        ...
 
 
 class InThreads:
@@ -56,8 +42,7 @@ class InThreads:
         subscribers: the functions.
         settings: of all functions.
         listener: called for each activity.
-        kubeconfigs: of the service accounts of functions, by the names of their Services; a function that is
-            not among them takes the cluster of the settings.
+        kubeconfigs: of the service accounts, by Service; others use the cluster of the settings.
         own_steps: the step.py of steps that are not Muster's, by the names of their Services.
 
     Raises:
@@ -77,9 +62,7 @@ class InThreads:
         with ExitStack() as stops:
             stops.enter_context(ActivityHandler(listener))
             for service, functions in _by_service(subscribers).items():
-                chosen = [
-                    steps.load_step(steps.step_file(_name(subscriber), own_steps)) for subscriber in functions
-                ]
+                chosen = [steps.load_step(file) for file in _files(functions, own_steps)]
                 served = ServedFunctions.connected(chosen, _with_account(settings, kubeconfigs.get(service)))
                 server = WsgiServer(served.app, service, threads=settings.threads)
                 stops.callback(server.stop)
@@ -112,22 +95,11 @@ class AsProcesses:
         with ExitStack() as stops:
             stops.callback(self.stop)
             for service, names in functions.items():
-                files = [steps.step_file(_name(name), own_steps) for name in names]
-                own_settings = _with_account(settings, kubeconfigs.get(service))
-                self._processes[service] = _start(files, own_settings)
+                account = _with_account(settings, kubeconfigs.get(service))
+                self._processes[service] = _start(_files(names, own_steps), account)
             for service, process in self._processes.items():
                 self.urls |= _urls(self._url_of(service, process), functions[service])
             stops.pop_all()
-
-    def _url_of(self, service: str, process: subprocess.Popen[str]) -> str:
-        """Wait until a function listens; return its URL."""
-        assert process.stdout is not None  # noqa: S101 - it was started with a pipe
-        first_line = process.stdout.readline()
-        # Printed by muster/runtime/serve.py once it listens: "create_workload listens on http://0.0.0.0:8080".
-        if " on http://" not in first_line:
-            raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a message'}")
-        threading.Thread(target=self._read, args=(process.stdout,), name=service, daemon=True).start()
-        return first_line.split()[-1]
 
     def stop(self) -> None:
         """Terminate all processes and wait until they have ended; kill those that do not end."""
@@ -142,6 +114,16 @@ class AsProcesses:
             if process.stdout is not None:
                 process.stdout.close()
 
+    def _url_of(self, service: str, process: subprocess.Popen[str]) -> str:
+        """Wait until a function listens; return its URL."""
+        assert process.stdout is not None  # noqa: S101 - it was started with a pipe
+        first_line = process.stdout.readline()
+        # Printed by muster/runtime/serve.py once it listens: "create_workload listens on http://0.0.0.0:8080".
+        if " on http://" not in first_line:
+            raise FunctionDownError(f"{service}: {first_line.strip() or 'ended without a message'}")
+        threading.Thread(target=self._read, args=(process.stdout,), name=service, daemon=True).start()
+        return first_line.split()[-1]
+
     def _read(self, lines: IO[str]) -> None:
         for line in lines:
             with suppress(ValueError, KeyError):
@@ -150,21 +132,19 @@ class AsProcesses:
 
 
 def _with_account(settings: Settings, kubeconfig: Path | None) -> Settings:
-    """Return the settings with a kubeconfig in place of the API server's URL, if there is one."""
     return settings if kubeconfig is None else replace(settings, api_server="", kubeconfig=str(kubeconfig))
 
 
 def _by_service(subscribers: Iterable[str]) -> dict[str, list[str]]:
-    """Return the subscribers of each Service, by its name."""
     functions: dict[str, list[str]] = {}
     for subscriber in subscribers:
         functions.setdefault(subscriber.partition("/")[0], []).append(subscriber)
     return functions
 
 
-def _name(subscriber: str) -> str:
-    """Return the name of a function: the path, else the name of the Service."""
-    return subscriber.rpartition("/")[2]
+def _files(subscribers: Iterable[str], own_steps: Mapping[str, Path]) -> list[Path]:
+    """Return the step.py of functions, whose names are the paths, else the names of their Services."""
+    return [steps.step_file(subscriber.rpartition("/")[2], own_steps) for subscriber in subscribers]
 
 
 def _urls(url: str, subscribers: Iterable[str]) -> dict[str, str]:

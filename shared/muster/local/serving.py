@@ -13,17 +13,7 @@ if TYPE_CHECKING:
 
 
 class WsgiServer:
-    """A server that listens from its creation until `stop`.
-
-    Args:
-        app: the WSGI app.
-        name: of the thread.
-        host: address to listen on.
-        port: 0 takes any free port.
-        threads: requests that are answered at the same time.
-
-    Attributes:
-        port: the port it listens on.
+    """A server that listens from its creation until `stop`; port 0 takes any free port.
 
     Raises:
         OSError: the port is taken, or the host is not an address of this machine.

@@ -13,7 +13,7 @@ from typing import Self
 
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import Kubeconfig
-from muster.local.embedded import ServerWithControllers
+from muster.local.embedded import embedded_server
 from muster.local.functions import AsProcesses, InThreads
 from muster.replay.activity import Activity
 from muster.runtime.config import Settings
@@ -35,17 +35,6 @@ from muster.simulator.source import Source, start_all
 
 WATCH_TIMEOUT_SECONDS = 10.0
 """How long to wait for the watches; a source whose API is not served goes on trying meanwhile."""
-
-ADMISSION = {
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-}
-"""The kinds of eventing/ that are loaded into the embedded API server."""
-
-MAX_DEAD_LETTERS = 100
-"""How many of the latest dead letters are kept; the default of the function dead_letter."""
 
 _STARTING_PAUSES = 3
 """Pauses until a bound pod is ready: long enough to see what is reported of it meanwhile."""
@@ -82,9 +71,12 @@ class Stack:
     Attributes:
         server: the embedded API server; None with a real cluster.
         client: a client of the API server.
-        dead_letters: the last MAX_DEAD_LETTERS events that no retry could deliver.
+        url: of the API server.
+        dead_letters: the events that no retry could deliver.
         function_urls: the URL of each function by its subscriber, see `muster.local.functions`.
     """
+
+    client: Client
 
     def __init__(
         self,
@@ -97,8 +89,7 @@ class Stack:
         self._reporter = reporter
         self._stops = ExitStack()
         self._stopping = threading.Event()
-        self._dead_letters_lock = threading.Lock()
-        self._url = ""
+        self.url = ""
         self.server: ApiServer | None = None
         self.dead_letters: list[CloudEvent] = []
         self.function_urls: dict[str, str] = {}
@@ -135,11 +126,6 @@ class Stack:
         self.stop()
 
     @property
-    def url(self) -> str:
-        """URL of the API server."""
-        return self._url
-
-    @property
     def broker_url(self) -> str:
         """URL of the broker, to which events can be POSTed."""
         return self._ingress.url
@@ -154,24 +140,21 @@ class Stack:
         wiring = Wiring.from_manifests(objects)
         names = sorted({trigger.subscriber for trigger in wiring.triggers})
         functions = (AsProcesses if self._options.processes else InThreads)(
-            names,
-            settings,
-            self._listener,
-            self._kubeconfigs(objects),
-            step_files(self._options.overlay),
+            names, settings, self._listener, self._kubeconfigs(objects), step_files(self._options.overlay)
         )
         self._stops.callback(functions.stop)
         self.function_urls = functions.urls
         subscribers: dict[str, Target | str] = {
-            **{name: self._paced(url) for name, url in functions.urls.items()},
-            **self._dead_letter_sinks(wiring),
+            name: self._paced(url) for name, url in functions.urls.items()
         }
+        sinks = {trigger.delivery.dead_letter for trigger in wiring.triggers}
+        subscribers |= {name: self._store_dead_letter for name in sinks if name}
         self._broker = broker = Broker(wiring, subscribers, observe=self._reporter)
         self._ingress = Ingress(broker)
         for part in (broker, self._ingress, PingTimer(wiring.pings, broker.publish)):
             part.start()
             self._stops.callback(part.stop)
-        sources = Source.all_of(objects, self.client, _publish_to(broker), api_server=self._url)
+        sources = Source.all_of(objects, self.client, _publish_to(broker), api_server=self.url)
         for source in sources:
             self._stops.callback(source.stop)
         start_all(sources, WATCH_TIMEOUT_SECONDS)
@@ -180,23 +163,21 @@ class Stack:
         """Connect to the cluster, or start the embedded one; return the settings of the functions."""
         if self._options.kubeconfig is not None:
             self.client = self._options.kubeconfig.client("muster-run")
-            self._url = self.client.url
+            self.url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
             return Settings(kubeconfig=self._options.kubeconfig.paths)
-        policies = [manifest for manifest in objects if manifest["kind"] in ADMISSION]
         starting = KubeletOptions.run_delay + _STARTING_PAUSES * self._options.pause_seconds
-        cluster = ServerWithControllers(
+        cluster = embedded_server(
             controllers=True,
-            policies=policies,
+            policies=[manifest for manifest in objects if "AdmissionPolicy" in manifest["kind"]],
             port=self._options.port,
             kubelet=KubeletOptions(run_delay=starting),
         )
-        self._stops.callback(cluster.stop)
-        self.server = cluster.start().server
-        self._url = cluster.url
-        self.client = Client.for_server(self._url, user_agent="muster-run")
+        self.server = self._stops.enter_context(cluster)
+        self.url = self.server.url
+        self.client = Client.for_server(self.url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
-        return Settings(api_server=self._url, sweep_jitter_seconds=0)
+        return Settings(api_server=self.url, sweep_jitter_seconds=0)
 
     def _paced(self, url: str) -> Target | str:
         """Return the URL of a function as a subscriber, which gets each event after the pause."""
@@ -212,10 +193,10 @@ class Stack:
         return deliver
 
     def _kubeconfigs(self, objects: list[Manifest]) -> dict[str, Path]:
-        """Write a kubeconfig of each function's service account, since admission policies judge by account.
+        """Write a kubeconfig of each Service's account, since admission policies judge by account.
 
         Returns:
-            The files by the name of the function's Service; empty with a real cluster.
+            The files by the name of the Service; empty with a real cluster.
         """
         if self.server is None:
             return {}
@@ -224,19 +205,12 @@ class Stack:
         for service in of_kind(objects, "Service"):
             name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]
             account = service["spec"]["template"]["spec"]["serviceAccountName"]
-            user = f"system:serviceaccount:{namespace}:{account}"
             files[name] = folder / f"{name}.kubeconfig"
-            files[name].write_text(self.server.kubeconfig(user))
+            files[name].write_text(self.server.kubeconfig(f"system:serviceaccount:{namespace}:{account}"))
         return files
 
-    def _dead_letter_sinks(self, wiring: Wiring) -> dict[str, Target]:
-        names = {trigger.delivery.dead_letter for trigger in wiring.triggers}
-        return {name: self._store_dead_letter for name in names if name}
-
-    def _store_dead_letter(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002
-        with self._dead_letters_lock:
-            self.dead_letters.append(CloudEvent.from_http(headers, body))
-            del self.dead_letters[:-MAX_DEAD_LETTERS]
+    def _store_dead_letter(self, headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG002 - a Target
+        self.dead_letters.append(CloudEvent.from_http(headers, body))
         return Answer(202)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -16,7 +17,7 @@ import urllib3
 
 from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
-from muster.local.embedded import ServerWithControllers
+from muster.local.embedded import embedded_server
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import TimelineRecorder
@@ -28,6 +29,7 @@ from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer
+from muster.simulator.direct import Direct
 from muster.simulator.overlays import CLUSTER
 from muster.testing.cases import sweep
 
@@ -44,7 +46,7 @@ class Delivered:
     Attributes:
         status: the HTTP status: 202 done, 200 with a reply event, 400 unreadable, 409 or 503 come again, 500.
         reason: the reason that was logged; of a sweep, `Swept`.
-        message: its message.
+        message: the message that was logged.
         actions: how many writes were executed.
         body: the data of the reply event, or reason and message as JSON.
         headers: of the answer; those of a reply event begin with `ce-`.
@@ -75,12 +77,7 @@ class ClusterAccess:
         return self.server.url
 
     def kubeconfig(self, user: str = "") -> str:
-        """Return a kubeconfig as YAML, for kubectl and client libraries.
-
-        Args:
-            user: the name that admission policies see, `system:serviceaccount:NAMESPACE:NAME`; empty for an
-                administrator.
-        """
+        """Return a kubeconfig as YAML for an administrator, or for `system:serviceaccount:NAMESPACE:NAME`."""
         return self.server.kubeconfig(user)
 
     def create(self, body: Object, namespace: str = "") -> Object:
@@ -136,13 +133,7 @@ class ClusterAccess:
             time.sleep(_POLL_SECONDS)
 
     def deliver(self, step: Step, event: RecordedRequest, now: datetime | None = None) -> Delivered:
-        """Run a step for an event as its function does, with observe, plan and execute.
-
-        Args:
-            step: the step.
-            event: the event.
-            now: the time of the plan; without it the present.
-        """
+        """Run a step for an event as its function does; without `now` the plan is of the present."""
         cluster = Versioned(Client.for_server(self.url, user_agent=step.manager))
         time_of_plan = now or datetime.now(UTC)  # noqa: TID251 - a test without a time of its own
         settings = Settings(api_server=self.url, sweep_jitter_seconds=0)
@@ -178,19 +169,19 @@ class EmbeddedCluster(ClusterAccess):
     """
 
     def __init__(self, *, controllers: bool = False, admission: bool = True, release: str = "1.37") -> None:
-        self._cluster = ServerWithControllers(
-            controllers=controllers, policies=None if admission else (), release=release
-        )
+        policies = None if admission else ()
+        self._stops = ExitStack()
+        self._running = embedded_server(controllers=controllers, policies=policies, release=release)
 
     def __enter__(self) -> Self:
-        self._cluster.start()
-        self.server, self.client = self._cluster.server, self._cluster.client
+        self.server = self._stops.enter_context(self._running)
+        self.client = Direct.to(self.server, user_agent="muster-embedded")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._cluster.stop()
+        self._stops.close()
 
 
 class RunningStack(ClusterAccess):

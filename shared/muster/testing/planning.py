@@ -50,12 +50,8 @@ class Planned:
     @property
     def actions(self) -> tuple[Action, ...]:
         """The writes of all decisions."""
-        return tuple(
-            action
-            for decision in self.decisions
-            if not isinstance(decision, NoOp)
-            for action in decision.actions
-        )
+        plans = [decision for decision in self.decisions if not isinstance(decision, NoOp)]
+        return tuple(action for plan in plans for action in plan.actions)
 
     def as_yaml(self) -> str:
         """Return the decisions as `muster plan` prints them; equal decisions give equal text."""

@@ -71,18 +71,12 @@ class Recording:
 
     def about(self, request: RecordedRequest) -> tuple[RecordedRequest, ...]:
         """Return all events about the object of an event, that one included."""
-        return self._by_subject.get(_subject(request), ())
+        return self._by_subject.get(event_of(request)["subject"], ())
 
     def case(
         self, description: str, *, moment: str = "", number: int = 1, more: Iterable[Object] = ()
     ) -> Case:
-        """Return the case of a step that handles an event at a moment.
-
-        Args:
-            description: kind and change, `PodGroup update`; or `sweep`, which is in no recording.
-            moment: the moment; the first without a name.
-            number: which of these events, from 1.
-            more: objects beside the recorded ones, such as nodes.
+        """Return the case of a step that handles an event or a `sweep` at a moment, with `more` objects.
 
         Raises:
             LookupError: there is no such event or moment.
@@ -101,7 +95,8 @@ class Recording:
     def _by_subject(self) -> dict[str, tuple[RecordedRequest, ...]]:
         found: dict[str, tuple[RecordedRequest, ...]] = {}
         for request in self.events:
-            found[_subject(request)] = (*found.get(_subject(request), ()), request)
+            subject = event_of(request)["subject"]
+            found[subject] = (*found.get(subject, ()), request)
         return found
 
 
@@ -159,20 +154,7 @@ def slim_event(request: RecordedRequest) -> RecordedRequest:
     return RecordedRequest({"content-type": STRUCTURED}, body, request.location)
 
 
-def _subject(request: RecordedRequest) -> str:
-    return event_of(request)["subject"]
-
-
 _NOISE = frozenset(
-    {
-        "containerStatuses",
-        "initContainerStatuses",
-        "hostIP",
-        "hostIPs",
-        "podIP",
-        "podIPs",
-        "tolerations",
-        "volumes",
-        "managedFields",
-    }
+    {"containerStatuses", "initContainerStatuses", "tolerations", "volumes", "managedFields"}
+    | {"hostIP", "hostIPs", "podIP", "podIPs"}
 )

@@ -15,13 +15,7 @@ from muster.replay.summary import group_of, is_gated
 
 @dataclass(frozen=True)
 class Check:
-    """The result of one check.
-
-    Attributes:
-        description: what had to happen.
-        passed: whether it did.
-        detail: what happened instead.
-    """
+    """What had to happen, whether it did, and what happened instead."""
 
     description: str
     passed: bool
@@ -33,18 +27,13 @@ Groups = Mapping[str, int]
 
 
 def check_timeline(history: Sequence[Entry], groups: Groups) -> list[Check]:
-    """Return a check for each of DESCRIPTIONS on the changes of one story, in their order."""
-    return [_check(description, history, groups) for description in DESCRIPTIONS]
-
-
-def _check(description: str, history: Sequence[Entry], groups: Groups) -> Check:
-    violations = [violation for law in LAWS.get(description, ()) for violation in law(history)]
-    violations += [
-        violation
-        for expectation in EXPECTATIONS.get(description, ())
-        for violation in expectation(history, groups)
-    ]
-    return Check(description, not violations, "; ".join(violations))
+    """Return a check for each of CHECKS on the changes of one story, in their order."""
+    checks = []
+    for description, (broken_laws, expectations) in CHECKS.items():
+        violations = [violation for law in broken_laws for violation in law(history)]
+        violations += [found for expectation in expectations for found in expectation(history, groups)]
+        checks.append(Check(description, not violations, "; ".join(violations)))
+    return checks
 
 
 def stamped_at_birth(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
@@ -106,34 +95,28 @@ def specs_untouched(history: Sequence[Entry], groups: Groups) -> Iterator[str]: 
 Expectation = Callable[[Sequence[Entry], Groups], Iterator[str]]
 """Yields the violations in a timeline of a story with known groups."""
 
-_STAMPED = "every pod was created with its group's name and a gate"
-_AS_ASKED = "Workload and PodGroups have the expected groups and minCounts"
-_IN_ORDER = "the Workload came first, then the PodGroups, then the first binding"
-_GATES = "no gate was removed before the PodGroup existed"
-_TOGETHER = "every gang was bound together"
-_UNTOUCHED = "nobody changed the spec of what the user created"
-
-DESCRIPTIONS = (_STAMPED, _AS_ASKED, _IN_ORDER, _GATES, _TOGETHER, _UNTOUCHED)
-
-LAWS: Mapping[str, tuple[Law, ...]] = {
-    _IN_ORDER: (laws.workload_group_binding_in_this_order,),
-    _GATES: (laws.no_gate_is_lifted_before_its_group_exists,),
-    _TOGETHER: (
-        laws.no_gang_is_bound_before_it_can_be,
-        laws.no_gang_stays_partly_bound,
-        laws.no_tree_is_bound_before_it_can_be,
+CHECKS: Mapping[str, tuple[tuple[Law, ...], tuple[Expectation, ...]]] = {
+    "every pod was created with its group's name and a gate": ((), (stamped_at_birth,)),
+    "Workload and PodGroups have the expected groups and minCounts": ((), (groups_as_asked,)),
+    "the Workload came first, then the PodGroups, then the first binding": (
+        (laws.workload_group_binding_in_this_order,),
+        (all_groups_before_any_binding,),
     ),
+    "no gate was removed before the PodGroup existed": (
+        (laws.no_gate_is_lifted_before_its_group_exists,),
+        (),
+    ),
+    "every gang was bound together": (
+        (
+            laws.no_gang_is_bound_before_it_can_be,
+            laws.no_gang_stays_partly_bound,
+            laws.no_tree_is_bound_before_it_can_be,
+        ),
+        (all_bound,),
+    ),
+    "nobody changed the spec of what the user created": ((), (specs_untouched,)),
 }
-"""The laws that a check includes; each law is in exactly one."""
-
-EXPECTATIONS: Mapping[str, tuple[Expectation, ...]] = {
-    _STAMPED: (stamped_at_birth,),
-    _AS_ASKED: (groups_as_asked,),
-    _IN_ORDER: (all_groups_before_any_binding,),
-    _TOGETHER: (all_bound,),
-    _UNTOUCHED: (specs_untouched,),
-}
-"""What a check includes beyond the laws."""
+"""The laws and expectations behind each sentence that is shown; each law is in exactly one."""
 
 
 def group_label(pod: Object) -> str:

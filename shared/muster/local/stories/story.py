@@ -24,7 +24,6 @@ USER = "muster-story"
 TIMEOUT_SECONDS = 10.0
 """How long an expected state may take; most take less than half a second."""
 
-
 _PAUSES = 10
 """Pauses between an object and the last event that follows from it, at most."""
 
@@ -34,12 +33,11 @@ class LocalStory:
     """A story: what a user does, and what has to happen.
 
     Attributes:
-        name: of the story, and of the file with its objects.
+        name: of the story, of its namespace, and of the file with its objects.
         title: one line for people.
         owner: kind and name of the object that the user creates.
         groups: the expected minCount by group; 0 for a basic group.
         script: does what the user does, and waits for what has to happen.
-        own_namespace: where it happens, if not in the namespace of its name.
     """
 
     name: str
@@ -67,16 +65,9 @@ class StoryEndedError(Exception):
 
 @dataclass
 class StoryRun:
-    """One run of a story.
+    """One run of a story, with the checks so far; `ended` is 0 while it runs.
 
-    Attributes:
-        story: the story.
-        client: a client of the API server.
-        recorder: records the changes of objects.
-        checks: the results of all checks so far.
-        pause_seconds: how long to wait after each expected state, so that a person can look.
-        began: seconds since the epoch.
-        ended: seconds since the epoch; 0 while it runs.
+    It waits `pause_seconds` after each expected state, so that a person can look.
     """
 
     story: LocalStory

@@ -24,13 +24,7 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Entry:
-    """A change of an object, as a watch delivered it.
-
-    Attributes:
-        at: seconds since the epoch, when the watch delivered it.
-        change: ADDED, MODIFIED or DELETED.
-        object: its state after the change; its last state if DELETED.
-    """
+    """A change of an object: when a watch delivered it, ADDED, MODIFIED or DELETED, and the latest state."""
 
     at: float
     change: str
