@@ -30,7 +30,7 @@ from muster.objects.resources import (
     WORKLOADS,
     Resource,
 )
-from muster.policy.group_labels import GROUP, GROUP_SIZE
+from muster.policy.group_labels import GROUP
 from muster.policy.model import Action
 from muster.replay.summary import gates, group_of
 from muster.runtime.handle import run_step
@@ -161,14 +161,6 @@ def _templates(level: Object) -> Iterator[Object]:
         yield from _templates(template)
 
 
-def _template(labels: dict[str, str]) -> Object:
-    container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": "1"}}}
-    return {
-        "metadata": {"labels": labels},
-        "spec": {"restartPolicy": "Never", "containers": [container]},
-    }
-
-
 def a_job(pods: int) -> Object:
     """Return an Indexed Job of six completions with this parallelism."""
     job = owners.a_job("sweep", pods=pods, labels={GROUP: "main"})
@@ -176,27 +168,11 @@ def a_job(pods: int) -> Object:
     return job
 
 
-def in_blocks() -> Object:
-    """Return a Job in two blocks of two pods, which are a gang of two groups."""
-    policy = "workload: {groups: [{name: zone, disruptionMode: {all: {}}, groups: [{name: main, size: 2}]}]}"
-    job = a_job(4)
-    job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": policy}
-    job["spec"]["completions"] = 4
-    job["spec"]["template"]["metadata"]["labels"][GROUP_SIZE] = "2"
-    return job
-
-
 @dataclass(frozen=True)
 class SizeChange:
     """A change that makes resize_gang write.
 
-    Attributes:
-        owner: as it is created.
-        pods: how many of its pods run at first.
-        happens: what happens to it then, up to where resize_gang has to write.
-        numbers: the numbers it has to come to.
-        live: how many pods run in the end.
-        writes: how many writes of resize_gang that takes.
+    The numbers are minCount and minGroupCount in the end; `writes` are those of resize_gang.
     """
 
     owner: Object
@@ -220,14 +196,6 @@ def scaled(before: int, after: int) -> SizeChange:
     )
 
 
-def a_block_ends(world: ManualPipeline) -> None:
-    """One of two blocks succeeds, and a pod of the other fails."""
-    world.end("Succeeded", *world.live(suffix="-0"))
-    world.until(lambda: world.all(JOBS)[0]["status"].get("succeeded") == 2)
-    world.end("Failed", world.live(suffix="-1")[0])
-    world.until(lambda: len(world.all(PODS)) == 5)
-
-
 def restarted_after_a_sibling_ended(world: ManualPipeline) -> None:
     """Decode ends and minGroupCount falls; then prefill fails, and the whole JobSet restarts."""
     world.end("Succeeded", *world.live("decode"))
@@ -240,20 +208,6 @@ def restarted_after_a_sibling_ended(world: ManualPipeline) -> None:
 CHANGES = {
     "a Job is scaled up": scaled(2, 4),
     "a Job is scaled to nothing": scaled(3, 0),
-    "a block of a gang of blocks has ended": SizeChange(
-        in_blocks(),
-        4,
-        a_block_ends,
-        {
-            "PodGroup main-0": 1,
-            "PodGroup main-1": 2,
-            "CompositePodGroup zone": 1,
-            "template zone": 1,
-            "template main": 2,
-        },
-        2,
-        4,
-    ),
     "a gang of gangs is restarted after its minGroupCount fell": SizeChange(
         chat(),
         4,

@@ -28,17 +28,9 @@ _PARENT = "parentCompositePodGroupName"
 def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Carry out the actions of a plan in order, up to the first failure or the limit of writes.
 
-    A creation that the API server refuses does not keep the other objects of the plan from being created; see
-    `_Execution`.
-
-    Returns:
-        The plan with the actions that succeeded: those of `if_refused` or `instead` in place of a refused
-        action. Beyond the limit it is to be delivered again, with the reason WriteLimit.
-
-    Raises:
-        ClusterError: an action failed; those before it are done, and the event must be delivered again. If
-            the plan has nothing in place of a refused creation, or the API server may accept it later: its
-            refusal, after all others were tried.
+    A refused creation keeps no other from being made (`_Execution`); its error is raised after them,
+    unless the plan has something in its place. Returns the plan with the actions that succeeded; beyond the
+    limit it is to be delivered again, with the reason WriteLimit.
     """
     execution = _Execution(cluster, manager)
     try:
@@ -64,14 +56,6 @@ class _Execution:
     After a refused creation (403, or 422 and the like) these requests are left out: creations that would be
     refused for the same cause, those below the refused CompositePodGroup, and deletions, since a replacement
     may be missing. After a refused update only its `if_refused` follows.
-
-    Args:
-        cluster: the cluster.
-        manager: the field manager of the step.
-
-    Attributes:
-        done: the actions that succeeded.
-        refusal: the first refusal after which the event must be delivered again; None if there is none.
     """
 
     def __init__(self, cluster: Cluster, manager: str) -> None:
@@ -85,12 +69,7 @@ class _Execution:
         self._update_refused = False
 
     def carry_out(self, action: Action) -> None:
-        """Carry out an action, or what its plan has in place of it if the API server refuses it.
-
-        Raises:
-            ClusterError: it failed.
-            _WriteLimitReachedError: it is one write too many.
-        """
+        """Carry out an action, or what its plan has in place of it if the API server refuses it."""
         if self._update_refused:
             return
         creates = action.verb is Verb.CREATE
@@ -141,7 +120,6 @@ class _Execution:
         self._update_refused = action.verb is not Verb.CREATE
 
     def _leave_out_below(self, action: Action) -> None:
-        """Create no group below this one, if it is a CompositePodGroup."""
         if action.target.kind == COMPOSITE_POD_GROUPS.kind:
             self._refused_composites.add(action.target.name)
 
@@ -164,9 +142,6 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     """Carry out every action of a plan, some at the same time, also after failures of others.
 
     An object that is gone is no error.
-
-    Raises:
-        ClusterError: the first failure, after all actions were tried.
     """
     with ThreadPoolExecutor(GATES_AT_ONCE) as threads:
         # Each with a copy of the context, by which its span belongs to that of the event.

@@ -82,7 +82,6 @@ class Versioned:
         return replace(resource, version=version)
 
     def _with_served_version(self, resource: Resource, call: Callable[[Resource], _Answer]) -> _Answer:
-        """Call with the served version; once more after a 404 of the API, whose version may have changed."""
         try:
             return call(self._served(resource))
         except errors.ApiGone:

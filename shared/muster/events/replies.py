@@ -1,7 +1,4 @@
-"""Reply events: the CloudEvent in a step's answer, to which others can subscribe.
-
-Fields of the data are added, never renamed. Docstrings and descriptions are published in eventing/schemas.
-"""
+"""Reply events: the CloudEvent in a step's answer, to which others can subscribe."""
 
 from __future__ import annotations
 

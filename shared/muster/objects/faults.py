@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_INTEGER, _BOOLEAN, _MAPPING = "must be an integer", "must be true or false", "must be a mapping"
-_BY_TYPE: Mapping[str, str] = {
-    "missing": "is missing",
-    "extra_forbidden": "unknown field",
-    "int_type": _INTEGER,
-    "int_parsing": _INTEGER,
-    "int_from_float": _INTEGER,
-    "int_parsing_size": _INTEGER,
-    "bool_type": _BOOLEAN,
-    "bool_parsing": _BOOLEAN,
-    "string_type": "must be a string",
-    "list_type": "must be a list",
-    "tuple_type": "must be a list",
-    "dict_type": _MAPPING,
-    "mapping_type": _MAPPING,
-    "model_type": _MAPPING,
-    "model_attributes_type": _MAPPING,
+_TYPES = {
+    "must be an integer": "int_type int_parsing int_from_float int_parsing_size",
+    "must be true or false": "bool_type bool_parsing",
+    "must be a string": "string_type",
+    "must be a list": "list_type tuple_type",
+    "must be a mapping": "dict_type mapping_type model_type model_attributes_type",
+    "is missing": "missing",
+    "unknown field": "extra_forbidden",
 }
+_BY_TYPE = {kind: words for words, kinds in _TYPES.items() for kind in kinds.split()}
 """The words by pydantic's type of an error (pydantic_core, errors.rs)."""
 
 _WITH_VALUE: Mapping[str, str] = {

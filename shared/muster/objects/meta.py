@@ -143,11 +143,6 @@ def find_condition(conditions: Iterable[Mapping[str, Any]], kind: str) -> Mappin
     return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
-def became_true_at(conditions: Iterable[Mapping[str, Any]], kind: str) -> datetime | None:
-    """When the condition of a type became True; None if it is not True or has no lastTransitionTime."""
-    return turned_at(conditions, kind, "True")
-
-
 def turned_at(conditions: Iterable[Mapping[str, Any]], kind: str, status: str) -> datetime | None:
     """When the condition of a type got this status; None if it has another or no lastTransitionTime."""
     condition = find_condition(conditions, kind)

@@ -7,13 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from muster.objects.meta import (
-    KubernetesObject,
-    ObjectMeta,
-    View,
-    became_true_at,
-    turned_at,
-)
+from muster.objects.meta import KubernetesObject, ObjectMeta, View, turned_at
 
 Conditions = tuple[dict[str, Any], ...]
 """All conditions as parsed JSON, because a status write has to repeat those of other writers unchanged."""
@@ -85,7 +79,7 @@ class Pod(KubernetesObject):
     @property
     def bound_at(self) -> datetime | None:
         """When it was bound to a node; None if it is not, or if the time is unknown."""
-        return became_true_at(self.status.conditions, "PodScheduled") if self.bound else None
+        return turned_at(self.status.conditions, "PodScheduled", "True") if self.bound else None
 
     @property
     def refused_at(self) -> datetime | None:

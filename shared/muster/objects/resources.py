@@ -63,11 +63,8 @@ def _register(group: str, version: str, kind: str, *, namespaced: bool = True) -
     return register_resource(Resource(group, version, guess_plural(kind), kind, namespaced))
 
 
-_SCHEDULING, _TRAINER, _ADMISSION = (
-    "scheduling.k8s.io",
-    "trainer.kubeflow.org",
-    "admissionregistration.k8s.io",
-)
+_SCHEDULING, _TRAINER = "scheduling.k8s.io", "trainer.kubeflow.org"
+_ADMISSION = "admissionregistration.k8s.io"
 
 NAMESPACES = _register("", "v1", "Namespace", namespaced=False)
 NODES = _register("", "v1", "Node", namespaced=False)
@@ -85,16 +82,12 @@ WORKLOADS = _register(_SCHEDULING, "v1beta1", "Workload")
 POD_GROUPS = _register(_SCHEDULING, "v1beta1", "PodGroup")
 COMPOSITE_POD_GROUPS = _register(_SCHEDULING, "v1alpha3", "CompositePodGroup")
 MUTATING_ADMISSION_POLICIES = _register(_ADMISSION, "v1", "MutatingAdmissionPolicy", namespaced=False)
-MUTATING_ADMISSION_POLICY_BINDINGS = _register(
-    _ADMISSION, "v1", "MutatingAdmissionPolicyBinding", namespaced=False
-)
+_BINDING = "AdmissionPolicyBinding"
+MUTATING_ADMISSION_POLICY_BINDINGS = _register(_ADMISSION, "v1", f"Mutating{_BINDING}", namespaced=False)
 VALIDATING_ADMISSION_POLICIES = _register(_ADMISSION, "v1", "ValidatingAdmissionPolicy", namespaced=False)
-VALIDATING_ADMISSION_POLICY_BINDINGS = _register(
-    _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", namespaced=False
-)
-SELF_SUBJECT_ACCESS_REVIEWS = _register(
-    "authorization.k8s.io", "v1", "SelfSubjectAccessReview", namespaced=False
-)
+VALIDATING_ADMISSION_POLICY_BINDINGS = _register(_ADMISSION, "v1", f"Validating{_BINDING}", namespaced=False)
+_REVIEW = "SelfSubjectAccessReview"
+SELF_SUBJECT_ACCESS_REVIEWS = _register("authorization.k8s.io", "v1", _REVIEW, namespaced=False)
 
 V1ALPHA2 = "v1alpha2"
 """The version of Workload and PodGroup in Kubernetes 1.36."""
@@ -139,8 +132,5 @@ def by_kind(api_version: str, kind: str) -> Resource:
 
 def is_known(api_version: str, kind: str) -> bool:
     """Whether Muster reads or writes a kind; a kind of that name in another API group is another kind."""
-    try:
-        by_kind(api_version, kind)
-    except LookupError:
-        return False
-    return True
+    group = api_version.rpartition("/")[0]
+    return any((resource.group, resource.kind) == (group, kind) for resource in ALL)

@@ -16,7 +16,6 @@ from muster.objects.meta import (
     KubernetesObject,
     ManagedMeta,
     View,
-    became_true_at,
     find_condition,
     is_true,
     turned_at,
@@ -57,10 +56,7 @@ class SchedulingPolicy(View):
 
 
 class PodGroupTemplate(View):
-    """One entry of a Workload's `podGroupTemplates`.
-
-    The API server never compares a group with its template: the creator of the group copies the fields.
-    """
+    """One entry of a Workload's `podGroupTemplates`."""
 
     name: str
     scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
@@ -161,7 +157,7 @@ class PodGroup(KubernetesObject):
     @property
     def placed_at(self) -> datetime | None:
         """When the scheduler first placed it; None if it has not."""
-        return became_true_at(self.status.conditions, PLACED)
+        return turned_at(self.status.conditions, PLACED, "True")
 
     @property
     def refused_at(self) -> datetime | None:

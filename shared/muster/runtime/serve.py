@@ -116,7 +116,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """End waitress's loop as Ctrl-C does."""
     raise KeyboardInterrupt
 
 

@@ -30,14 +30,6 @@ class Sweeps:
     namespace in which it ended. One that began with that namespace is through with it in any case, so that no
     namespace holds up the others; the next round begins with another object of it. After a restart a round
     begins with a namespace chosen by the event's id, so that each has its turn however often there is one.
-
-    Args:
-        step: the step.
-        clock: returns the time, for plans.
-        namespace: the only namespace to look at; "" for all, and for objects that are in none.
-        run: runs the step on an object, live.
-        on_outcome: called with the outcome of each object.
-        on_finished: called at the end of each round with the gangs of all owners.
     """
 
     def __init__(
@@ -97,11 +89,6 @@ class Sweeps:
         return Outcome(kind, Reason.SWEPT, message, actions=actions)
 
     def _look_at(self, cluster: DeadlineClient, name: str, event: Sweep) -> tuple[list[Outcome], bool]:
-        """Return the outcome of each object of a namespace, and whether the time was enough for all of them.
-
-        A namespace that cannot be read does not keep others from being swept, but an API server that does not
-        answer, or limits the rate of requests, ends the sweep.
-        """
         outcomes: list[Outcome] = []
         try:
             listed = ListedNamespace(cluster, name, self._step.lists)

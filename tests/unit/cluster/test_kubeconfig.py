@@ -43,13 +43,11 @@ def write(path: Path, user: dict[str, Any], server: str = "http://127.0.0.1:1", 
     "user",
     [
         pytest.param({"token": "a"}, id="a token"),
-        pytest.param({"tokenFile": "token"}, id="a file beside the kubeconfig"),
         pytest.param({"exec": PLUGIN}, id="an exec plugin"),
     ],
 )
 def test_credentials_are_sent(tmp_path: Path, user: dict[str, Any]) -> None:
     """As kubectl sends them."""
-    (tmp_path / "token").write_text("a\n")
     with serving(ScriptedResponse(body={})) as server:
         client_of(str(write(tmp_path / "config", user, server.url))).raw("GET", "/version")
     assert server.requests[0].headers["authorization"] == "Bearer a"
@@ -72,8 +70,6 @@ def test_the_first_file_with_a_current_context_counts(tmp_path: Path) -> None:
         pytest.param(None, "", "No such file", id="no file"),
         pytest.param("", "", "empty", id="an empty file"),
         pytest.param("{", "", "expected", id="no YAML"),
-        pytest.param("[]", "", "list", id="no mapping"),
-        pytest.param("contexts: []", "", "current-context", id="no current-context"),
         pytest.param("contexts: []", "there", "there", id="no such context"),
     ],
 )

@@ -7,7 +7,6 @@ import pytest
 from muster.cluster.interface import Object
 from muster.cluster.observe import sweep
 from muster.cluster.observe.owner import read_owner
-from muster.objects.meta import ObjectRef
 from muster.objects.resources import NODES, PODS, WORKLOADS
 from muster.policy.model import NoOp, Plan
 from muster.runtime.steps import step_named
@@ -144,12 +143,3 @@ def test_a_namespace_of_a_sweep_is_listed_once() -> None:
         assert [*sweep.objects_of(listed, TEAM, WORKLOADS, NODES)] == []
         assert listed.list(PODS, "team-b") == []
     assert cluster.reads == ["list Pod", "list Workload", "list Workload", "list Pod", "list Workload"]
-
-
-def test_objects_of_a_namespace() -> None:
-    """By reference; "" for those that are in none."""
-    node = an_object("v1", "Node", "n", "n")
-    del node["metadata"]["namespace"]
-    cluster = CountingSnapshot(a_pod(), node)
-    assert [*sweep.objects_of(cluster, TEAM, PODS, NODES)] == [ref(a_pod())]
-    assert [*sweep.objects_of(cluster, "", PODS, NODES)] == [ObjectRef("v1", "Node", "", "n", "n")]

@@ -94,16 +94,6 @@ def test_every_verb_uses_the_served_version(serves: frozenset[str], version: str
     assert [body["spec"]["disruptionMode"] for body in raw.sent if body] == [mode, mode]
 
 
-def test_a_json_patch_goes_as_it_is() -> None:
-    """It is a list of paths, and those that Muster changes are the same in both versions."""
-    raw, change = Serving(OLD), {"op": "replace", "path": "/metadata/labels/a", "value": "b"}
-    target = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, NAMESPACE, "llama")
-    Versioned(raw).write(  # type: ignore[arg-type]
-        Action(Verb.PATCH, target, patch=PatchType.JSON, operations=(change,)), "test"
-    )
-    assert raw.sent == [[change]]
-
-
 @pytest.mark.parametrize(("before", "after", "version"), [(OLD, NEW, "v1beta1"), (NEW, OLD, "v1alpha2")])
 def test_after_an_upgrade_the_new_version_is_used(
     before: frozenset[str], after: frozenset[str], version: str

@@ -73,12 +73,6 @@ def test_a_large_event_keeps_its_attributes_only() -> None:
     assert from_config_map(to_config_map(letter, "n")) == letter
 
 
-def test_an_answer_that_was_cut_is_read_as_far_as_it_goes() -> None:
-    """A broker keeps 1024 characters of its base64."""
-    cut = base64.b64encode(b"a long answer of the function").decode()[:30]
-    assert of_request(*binary(EVENT | FAILURE | {"knativeerrordata": cut})).answer == "a long answer of the "
-
-
 def test_each_failure_of_an_event_has_one_name() -> None:
     """A broker that delivers a letter twice makes one of it; an event that fails once more makes another."""
     first = of_request(*binary(EVENT | FAILURE))

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-import pytest
-
 from muster.events.model import OtherEvent
 from muster.events.parse import owner_of, parse
 from muster.events.replies import reply_event, subject
-from muster.objects import resources
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Reply
 
@@ -42,10 +39,3 @@ def test_the_subject_of_a_cluster_scoped_object() -> None:
     """Its namespace is empty, as in events of ApiServerSource."""
     ref = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "torch")
     assert subject(ref) == "/apis/trainer.kubeflow.org/v1alpha1/namespaces//clustertrainingruntimes/torch"
-
-
-@pytest.mark.parametrize("resource", resources.ALL, ids=lambda resource: resource.kind)
-def test_the_guessed_plural_is_right(resource: resources.Resource) -> None:
-    """For all kinds that Muster knows the guess is the resource's real name."""
-    guessed = subject(ObjectRef(resource.api_version, resource.kind, "n", "x"))
-    assert guessed == f"/apis/{resource.api_version}/namespaces/n/{resource.plural}/x"

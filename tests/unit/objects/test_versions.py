@@ -12,7 +12,6 @@ from muster.objects.versions import choose, from_served, to_served
 
 BOTH = {"workloads", "podgroups", "podgroups/status"}
 OLD = SchedulingApi("v1alpha2", composites=False)
-NEW = SchedulingApi("v1beta1")
 
 Object = dict[str, Any]
 
@@ -25,37 +24,11 @@ def served(**versions: set[str]) -> frozenset[str]:
 @pytest.mark.parametrize(
     ("listed", "api"),
     [
-        pytest.param(
-            served(v1={"priorityclasses"}, v1beta1=BOTH, v1alpha3={*BOTH, "compositepodgroups"}),
-            SchedulingApi("v1beta1", composites=True),
-            id="1.37 with everything on",
-        ),
-        pytest.param(
-            served(v1={"priorityclasses"}, v1beta1=BOTH, v1alpha3=BOTH),
-            SchedulingApi("v1beta1", composites=False),
-            id="1.37 with the gate CompositePodGroup off",
-        ),
-        pytest.param(
-            served(v1={"priorityclasses"}, v1alpha2=BOTH),
-            SchedulingApi("v1alpha2", composites=False),
-            id="1.36 serves v1alpha2 alone",
-        ),
-        pytest.param(
-            served(v1beta1=BOTH, v1alpha2=BOTH),
-            SchedulingApi("v1beta1", composites=False),
-            id="the newer one where both are served",
-        ),
-        pytest.param(
-            served(v1={"priorityclasses"}, v1alpha3=BOTH),
-            SchedulingApi("", composites=False),
-            id="v1alpha3 alone is none: scheduler and Job controller read v1beta1",
-        ),
-        pytest.param(
-            served(v1beta1={"workloads"}, v1alpha2={"podgroups"}),
-            SchedulingApi("", composites=False),
-            id="Workload and PodGroup in different versions are none",
-        ),
-        pytest.param(frozenset(), SchedulingApi("", composites=False), id="nothing served"),
+        (served(v1beta1=BOTH, v1alpha3={*BOTH, "compositepodgroups"}), SchedulingApi("v1beta1")),
+        (served(v1beta1=BOTH, v1alpha2=BOTH, v1alpha3=BOTH), SchedulingApi("v1beta1", composites=False)),
+        (served(v1alpha2=BOTH), SchedulingApi("v1alpha2", composites=False)),
+        (served(v1alpha3=BOTH), SchedulingApi("", composites=False)),
+        (served(v1beta1={"workloads"}, v1alpha2={"podgroups"}), SchedulingApi("", composites=False)),
     ],
 )
 def test_choose(listed: frozenset[str], api: SchedulingApi) -> None:
@@ -139,7 +112,6 @@ def test_a_condition_of_1_36_is_read_under_its_new_name() -> None:
 
 
 STANDALONE: Object = {**POD_GROUP, "spec": {"schedulingPolicy": {"basic": {}}}, "status": {}}
-PATCH: Object = {"metadata": {"uid": "2"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
 
 
 @pytest.mark.parametrize(
@@ -155,20 +127,3 @@ def test_there_and_back(body: Object) -> None:
     """Nothing is lost on the way to 1.36 and back, and what was given is not changed."""
     before = deepcopy(body)
     assert from_served(to_served(OLD, body)) == body == before
-
-
-@pytest.mark.parametrize("body", [WORKLOAD, POD_GROUP, PATCH])
-def test_v1beta1_is_spoken_as_it_is(body: Object) -> None:
-    """Nothing is translated for 1.37, nor on the way back."""
-    assert to_served(NEW, body) == body
-    assert from_served(body) == body
-
-
-def test_another_groups_v1alpha2_is_not_ours() -> None:
-    """JobSet is at v1alpha2 as well; its condition types are its own."""
-    jobset = {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "status": {"conditions": [{"type": "PodGroupScheduled"}]},
-    }
-    assert from_served(jobset) == jobset

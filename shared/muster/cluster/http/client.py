@@ -53,12 +53,8 @@ class Client:
         return self._connections.url
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """Return the live object, or None if there is none of that name.
-
-        None also for an invalid name: an ownerReference may have any text, such as
-        `../../team-b/trainjobs/llama`, which must not get into a URL.
-        """
-        if not NAME.fullmatch(name):
+        """Return the live object, or None if there is none of that name."""
+        if not NAME.fullmatch(name):  # an ownerReference may have any text: `../../team-b/trainjobs/llama`
             return None
         try:
             return self._call("GET", resource.path(name, namespace))
@@ -121,9 +117,8 @@ class Client:
             case Verb.CREATE:
                 return self.create(resource, dict(action.body or {}), manager=manager)
             case Verb.UPDATE:
-                return self.replace(
-                    resource, dict(action.body or {}), manager=manager, subresource=action.subresource
-                )
+                body = dict(action.body or {})
+                return self.replace(resource, body, manager=manager, subresource=action.subresource)
             case Verb.PATCH:
                 if action.patch is None:
                     raise ValueError(f"{target}: the patch has no media type")

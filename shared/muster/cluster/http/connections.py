@@ -17,13 +17,10 @@ from muster.cluster import errors
 from muster.cluster.http.deadline import seconds_left
 
 CONNECTIONS = 64
-"""The most connections that are kept open. The package keeps five for each CPU; every call beyond those would
-cost a connection and a TLS handshake."""
+"""The most connections that are kept open; the package keeps five for each CPU."""
 CONNECT_SECONDS = 2.0
-READ_SECONDS = 5.0
-"""Less than a trigger waits for its function (PT10S in eventing/triggers)."""
-LEAST_READ_SECONDS = 0.1
-"""The minimum, so that a call just before the deadline can still succeed."""
+READ_SECONDS, LEAST_READ_SECONDS = 5.0, 0.1
+"""How long an answer may take, and the minimum just before the deadline of an event."""
 
 
 class Connections:

@@ -36,13 +36,9 @@ def read_owner(
 ) -> tuple[LiveOwner, ResolvedOwner | NoOp]:
     """Return the root owner of an object with its groups, or the reason to leave it alone.
 
-    Args:
-        cluster: where to read.
-        subject: an owner, a Job or JobSet of one, or a Workload, group or pod made for one.
-        classes: whether PriorityClasses are read where they can change the groups.
-        to_create: whether groups will be created: PriorityClasses are read for their preemptionPolicy, too.
-        by_workload: whether the policy matters only once there is a Workload; without one it is not read.
-        skip: for a PodGroup as subject: returns the reason to read nothing more about its owner, or None.
+    PriorityClasses are read for `classes` where they can change the groups, for `to_create` where their
+    preemptionPolicy can. With `by_workload` the policy of an owner without a Workload is not read. `skip` may
+    give a reason to read no more about the owner of a PodGroup.
     """
     chain = _chain_from(cluster, subject)
     if skip is not None and chain.root is not None and isinstance(chain.subject, ManagedPodGroup):
@@ -166,7 +162,6 @@ def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:
 
 
 def _newest_version(*objects: KubernetesObject | None) -> str:
-    """Return the highest resourceVersion; those of one API server are whole numbers (KEP-5504)."""
     versions = (found.metadata.resource_version for found in objects if found is not None)
     return max(versions, key=lambda version: (len(version), version), default="")
 

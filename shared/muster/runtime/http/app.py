@@ -40,10 +40,6 @@ def app_of(functions: Sequence[Receiver], ready: Callable[[], State]) -> Flask:
     - 500: a bug, with its trace in the log
 
     All but 2xx have the body `{"reason": ..., "message": ...}`.
-
-    Args:
-        functions: the functions.
-        ready: returns the readiness of all of them.
     """
     app = Flask("muster", static_folder=None)
     app.url_map.strict_slashes = False  # Flask would redirect an empty path, which no broker follows

@@ -74,7 +74,6 @@ class Readiness:
         return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
 
     def _not_allowed(self) -> str:
-        """Return the missing permissions as text; empty if all are granted. Logs each change."""
         try:
             self._not_granted = missing_permissions(
                 self._cluster, self._not_granted, self._namespace, self._manager
