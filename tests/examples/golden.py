@@ -14,8 +14,8 @@ import yaml
 
 from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
-from muster.operator.explain import as_text, explain
-from muster.operator.explain.files import DryRunCluster, assume_cluster
+from muster.operator.dry_run import DryRunCluster, assume_cluster
+from muster.operator.explain import explain
 from muster.operator.plan import to_document
 from muster.policy.model import Plan
 from muster.replay.snapshots import Objects, first, read_snapshots
@@ -50,7 +50,7 @@ def explained(objects: Objects) -> str:
     """The explanations of all owners in a file."""
     assumed = assume_cluster(objects)
     references = (KubernetesObject.read(owner).ref for owner in assumed.owners)
-    return "\n".join(as_text(explain(DryRunCluster(assumed.objects), owner, NOW)) for owner in references)
+    return "\n".join(explain(DryRunCluster(assumed.objects), owner, NOW) for owner in references)
 
 
 def made(objects: Objects) -> list[dict[str, Any]]:

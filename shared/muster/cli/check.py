@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict
 
 import click
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import echo_items, output_option
-from muster.cluster.http.client import Client
+from muster.cli.output import echo_data, output_option
 from muster.cluster.versioned import Versioned
-from muster.operator.check import Finding, Level, check_cluster, check_installation
+from muster.operator.check import Level, check_cluster, check_installation
 from muster.operator.uninstall import check_uninstall
 
 
@@ -24,7 +22,7 @@ from muster.operator.uninstall import check_uninstall
     default="",
     help="Namespace for dry runs of a pod and a Job; default: the context's.",
 )
-@output_option("text", "json", "yaml")
+@output_option
 @cluster_options
 def command(
     namespace: str, output: str, options: KubeconfigOptions, *, before: bool, uninstall: bool
@@ -37,24 +35,18 @@ def command(
 
     Exits with 1 if a check fails.
     """
-    found: list[Finding] = []
     with connected(options, "check") as cluster:
         namespace = namespace or cluster.namespace
         cluster.require_namespace(namespace)
-        for finding in _findings(cluster.client, namespace, before=before, uninstall=uninstall):
-            found.append(finding)
-            if output == "text":
-                click.echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
-    if output != "text":
-        echo_items(map(asdict, found), output)
+        if uninstall:
+            found = list(check_uninstall(Versioned(cluster.client)))
+        else:
+            found = list(check_cluster(cluster.client, namespace))
+            found += [] if before else check_installation(cluster.client)
+    if output == "text":
+        for finding in found:
+            click.echo(f"{finding.level:<4}  {finding.about}: {finding.message}")
+    else:
+        echo_data([asdict(finding) for finding in found], output)
     if any(finding.level is Level.FAIL for finding in found):
         raise SystemExit(1)
-
-
-def _findings(client: Client, namespace: str, *, before: bool, uninstall: bool) -> Iterator[Finding]:
-    if uninstall:
-        yield from check_uninstall(Versioned(client))
-        return
-    yield from check_cluster(client, namespace)
-    if not before:
-        yield from check_installation(client)

@@ -20,51 +20,18 @@ from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
 from muster.objects.resources import NAMESPACES
 
-_HINT = "; set --kubeconfig or $KUBECONFIG"
-
 
 @dataclass(frozen=True)
 class KubeconfigOptions:
-    """The values of --kubeconfig and --context.
-
-    Attributes:
-        kubeconfig: of the option; None if it was not given.
-        context: of the option; "" if it was not given.
-    """
+    """The values of --kubeconfig and --context; None and "" where they were not given."""
 
     kubeconfig: Path | None = None
     context: str = ""
 
-    @property
-    def given(self) -> bool:
-        """Whether one of the options was given; $KUBECONFIG does not count."""
-        return self.kubeconfig is not None or bool(self.context)
-
-    def read(self) -> Kubeconfig:
-        """Return the context of --kubeconfig, else of the files in $KUBECONFIG, else of ~/.kube/config.
-
-        Raises:
-            BadInput: there is no such file or context, or it cannot be used.
-        """
-        if self.kubeconfig is not None:
-            paths = str(self.kubeconfig)
-        else:
-            paths = os.environ.get("KUBECONFIG") or "~/.kube/config"
-        try:
-            return read_kubeconfig(paths, self.context)
-        except BadKubeconfigError as error:
-            hint = "" if self.kubeconfig else _HINT
-            raise BadInput(f"{error}{hint}") from None
-
 
 @dataclass(frozen=True)
 class Connection:
-    """A cluster that a command works on.
-
-    Attributes:
-        client: of its API server.
-        kubeconfig: the context that was read.
-    """
+    """A cluster that a command works on, and the context of the kubeconfig that names it."""
 
     client: Client
     kubeconfig: Kubeconfig
@@ -112,11 +79,13 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
         BadInput: the kubeconfig does not exist or is invalid.
         CommandError: the server is no API server, refused a request, or did not answer.
     """
-    kubeconfig = options.read()
+    paths = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     try:
+        kubeconfig = read_kubeconfig(str(paths), options.context)
         client = kubeconfig.client(f"muster-{command}")
     except BadKubeconfigError as error:
-        raise BadInput(str(error)) from None
+        hint = "" if options.kubeconfig else "; set --kubeconfig or $KUBECONFIG"
+        raise BadInput(f"{error}{hint}") from None
     with cluster_errors(client.url):
         status, version = client.raw("GET", "/version")
         if status == HTTPStatus.UNAUTHORIZED:
@@ -136,12 +105,12 @@ def cluster_errors(url: str) -> Iterator[None]:
     try:
         yield
     except Unauthorized as error:
-        raise CommandError(f"{url}: the credentials are not accepted: {brief(error)}") from None
+        raise CommandError(f"{url}: the credentials are not accepted: {_brief(error)}") from None
     except ClusterError as error:
-        raise CommandError(f"{url}: {type(error).__name__}: {brief(error)}") from None
+        raise CommandError(f"{url}: {type(error).__name__}: {_brief(error)}") from None
 
 
-def brief(error: ClusterError) -> str:
+def _brief(error: ClusterError) -> str:
     """Return the message of an error; of an error of the connection only its cause: `Connection refused`."""
     cause: BaseException | None = error.__cause__
     while cause is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -14,10 +14,11 @@ class CommandError(click.ClickException):
     """A command failed: `muster: MESSAGE` on standard error and exit status 1."""
 
 
-def output_option(*formats: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return the option -o with these formats; the first is the default."""
-    return click.option(
-        "-o", "--output", type=click.Choice(formats), default=formats[0], show_default=True, help="Format."
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the option -o to a command, which gets it as the argument `output`."""
+    formats = click.Choice(["text", "json", "yaml"])
+    return click.option("-o", "--output", type=formats, default="text", show_default=True, help="Format.")(
+        command
     )
 
 
@@ -27,11 +28,6 @@ def echo_data(data: Any, output: str) -> None:
     if output == "yaml":
         text = yaml.safe_dump(json.loads(text), sort_keys=False, width=110).rstrip("\n")
     click.echo(text)
-
-
-def echo_items(items: Iterable[Any], output: str) -> None:
-    """Print a list as `echo_data` does."""
-    echo_data(list(items), output)
 
 
 def echo_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

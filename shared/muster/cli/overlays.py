@@ -9,8 +9,6 @@ from typing import Any
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.objects.resources import MUTATING_ADMISSION_POLICIES
-from muster.replay.wiring import release_of
 from muster.runtime import steps
 from muster.simulator.broker import Wiring
 from muster.simulator.overlays import (
@@ -22,12 +20,6 @@ from muster.simulator.overlays import (
 )
 from muster.simulator.source import SourceSpec
 from muster.simulator.typed import first_type_fault
-
-_RELEASE = "1.37"
-"""The Kubernetes release of the simulated controllers."""
-
-_NATIVE_JOBS = "muster-native-jobs"
-"""The admission policy of the overlay `native-jobs`."""
 
 
 def overlay_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -58,27 +50,3 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, overlay: P
             if trigger.subscriber not in own:
                 steps.step_file(trigger.subscriber.rpartition("/")[2])
     return overlay
-
-
-def check_suits_stories(overlay: Path) -> None:
-    """Check that the stories of `muster run` can pass with an overlay.
-
-    Raises:
-        BadInput: the overlay is for another control plane than the simulated one, or for one namespace.
-    """
-    if reason := _unsuited(overlay):
-        raise BadInput(f"--overlay {overlay}: {reason}; use it with --kubeconfig")
-
-
-def _unsuited(overlay: Path) -> str:
-    """Return why the stories cannot pass with an overlay; "" if they can."""
-    objects, release = load_beside_muster(overlay), release_of(overlay)
-    if release != _RELEASE:
-        return f"is for Kubernetes {release}, and the simulated controllers are of {_RELEASE}"
-    policies = of_kind(objects, MUTATING_ADMISSION_POLICIES.kind)
-    if _NATIVE_JOBS in {policy["metadata"]["name"] for policy in policies}:
-        return "is for clusters with the gate WorkloadWithJob, which the simulated controllers do not have"
-    for source in map(SourceSpec.from_manifest, of_kind(objects, "ApiServerSource")):
-        if source.namespaces is None:
-            return f"watches only the namespace {source.namespace}, and each story has its own namespace"
-    return ""

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo_data, output_option
+from muster.cli.output import echo_data
 from muster.operator.plan import as_yaml, plan_step
-from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
+from muster.replay.recorded_requests import read_events, time_of
 from muster.replay.snapshots import choose, first_with, missing_objects, objects_of_events, read_snapshots
 from muster.runtime import steps
 
@@ -37,22 +37,15 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 @click.option(
     "--moment", default="", help="Moment of a recording; default: the first with the object of the event."
 )
-@click.option(
-    "--now",
-    "now_text",
-    default="",
-    metavar="TIME",
-    help="Time in conditions and Events, ISO 8601; default: the event's time, else 1970.",
-)
-@output_option("yaml", "json")
+@click.option("-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", help="Format.")
 def command(
-    function: str, event_file: Path, object_files: tuple[Path, ...], moment: str, now_text: str, output: str
+    function: str, event_file: Path, object_files: tuple[Path, ...], moment: str, output: str
 ) -> None:
     """Print what FUNCTION would do about an event, with the cluster's objects from files.
 
-    Nothing is written and no server is asked. FUNCTION is one of Muster's, create_workload or
-    create-workload, or the folder of a step of your own, with function/step.py. One YAML document is
-    printed, for a sweep one for each object that it examines; with -o json all in one array:
+    Nothing is written, no server is asked, and the time is the event's. FUNCTION is one of Muster's,
+    create_workload or create-workload, or the folder of a step of your own, with function/step.py. One YAML
+    document is printed, for a sweep one for each object that it examines; with -o json all in one array:
 
     \b
         function: create_workload
@@ -65,31 +58,18 @@ def command(
     """  # noqa: D301 - click does not wrap a paragraph after \b
     with errors_as_bad_input():
         step = steps.find_step(function)
-        request = _single(event_file, read_events(event_file))
+        request, *more = read_events(event_file)
+        if more:
+            raise BadInput(f"{event_file}: has {1 + len(more)} events; plan takes one, replay many")
         snapshots = read_snapshots(object_files)
         named = objects_of_events([request], owners_only=False)
         snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
         for line in missing_objects(named, snapshot, snapshots):
             click.echo(f"muster: {line}", err=True)
-        now = _parse_time(now_text) if now_text else time_of(request, _EPOCH)
-        plans = plan_step(step, request, snapshot.objects, now)
+        plans = plan_step(step, request, snapshot.objects, time_of(request, _EPOCH))
     if not plans:
         click.echo(f"a sweep of {step.name} has no objects", err=True)
     elif output == "json":
         echo_data(plans, output)
     else:
         click.echo(as_yaml(plans), nl=False)
-
-
-def _single(path: Path, requests: list[RecordedRequest]) -> RecordedRequest:
-    if len(requests) > 1:
-        raise BadInput(f"{path}: has {len(requests)} events; plan takes one, replay many")
-    return requests[0]
-
-
-def _parse_time(text: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(f"--now {text}: is not a time such as 2026-11-21T08:17:25Z") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -8,7 +8,7 @@ import click
 
 from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo_items, echo_table, output_option
+from muster.cli.output import CommandError, echo_data, echo_table, output_option
 from muster.operator.redrive import (
     NoBrokerError,
     StoredLetter,
@@ -27,14 +27,12 @@ HEADERS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
 @click.option(
     "--to", "url", default="", metavar="URL", help="URL of a broker; default: the cluster's broker."
 )
-@click.option("--broker", default="muster", show_default=True, help="Name of the cluster's broker.")
 @click.option("-n", "--namespace", default="muster-system", show_default=True, help="Namespace of Muster.")
-@output_option("text", "json", "yaml")
+@output_option
 @cluster_options
 def command(
     names: tuple[str, ...],
     url: str,
-    broker: str,
     namespace: str,
     output: str,
     options: KubeconfigOptions,
@@ -61,20 +59,17 @@ def command(
             _print(letters, output)
             return
         chosen = letters if everything else _by_name(letters, names)
-        if not chosen:
-            click.echo("no dead letters")
-            return
         try:
-            send = to_url(url) if url else through_api_server(cluster.client, namespace, broker)
+            send = to_url(url) if url else through_api_server(cluster.client, namespace)
         except NoBrokerError as error:
             raise CommandError(str(error)) from None
-        failed = False
+        failures = 0
         for stored in chosen:
             failure = redrive(cluster.client, namespace, stored, send)
-            failed = failed or bool(failure)
+            failures += bool(failure)
             click.echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
-        if failed:
-            raise SystemExit(1)
+    if failures:
+        raise SystemExit(1)
 
 
 def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[StoredLetter]:
@@ -88,7 +83,7 @@ def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[Stor
 def _print(letters: Sequence[StoredLetter], output: str) -> None:
     rows = [_row(stored) for stored in letters]
     if output != "text":
-        echo_items([dict(zip(map(str.lower, HEADERS), row, strict=True)) for row in rows], output)
+        echo_data([dict(zip(map(str.lower, HEADERS), row, strict=True)) for row in rows], output)
     elif not letters:
         click.echo("no dead letters")
     else:
@@ -98,14 +93,7 @@ def _print(letters: Sequence[StoredLetter], output: str) -> None:
 def _row(stored: StoredLetter) -> tuple[str, ...]:
     letter = stored.letter
     if letter is None:
-        return (stored.name, stored.since, "-", stored.error, "-", "-")
-    answer = f"{letter.code} {letter.answer}".strip() or "no answer in time"
-    answer = " ".join(answer.split())[:80]  # which may have several lines
-    return (
-        stored.name,
-        stored.since,
-        letter.function or "-",
-        answer,
-        letter.event["type"],
-        letter.about or "-",
-    )
+        return stored.name, stored.since, "-", stored.error, "-", "-"
+    answer = " ".join(f"{letter.code} {letter.answer}".split())[:80] or "no answer in time"
+    about = letter.about or "-"
+    return stored.name, stored.since, letter.function or "-", answer, letter.event["type"], about

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from time import monotonic
-from urllib.parse import urlsplit
 
 import click
 
-from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
+from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.output import CommandError, echo_data, output_option
 from muster.cli.overlays import overlay_option
-from muster.replay.activity import Activity
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
-from muster.replay.recording.events import describe
-from muster.replay.replay import (
-    Arrangement,
-    NeverQuietError,
-    ReplayInput,
-    ReplayResult,
-    event_of,
-    replay,
-    without_groups,
-)
-from muster.replay.resending import ContentMode, SentEvent, outgoing, resend
+from muster.replay.replay import NeverQuietError, ReplayInput, ReplayResult, event_of, replay, without_groups
 from muster.replay.snapshots import (
     RecordedObjects,
     choose,
@@ -37,7 +24,11 @@ from muster.replay.snapshots import (
     read_snapshots,
 )
 from muster.replay.summary import Summary, as_lines, summarize
-from muster.simulator.broker import CloudEvent, HttpTarget
+from muster.simulator.broker import CloudEvent, HttpTarget, NoAnswerError
+from muster.simulator.broker.delivery import is_success
+
+ANSWER_SECONDS = 10.0
+"""How long to wait for an answer; the triggers of eventing/ have the same timeout (PT10S)."""
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -53,15 +44,11 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 )
 @click.option(
     "--moment",
-    "moments",
-    multiple=True,
+    default="",
     help="Moment of a recording to load the cluster from; default: the first with the jobs of the events and "
-    "a pod. With several, the stream is replayed at each in turn, and what the functions created is kept.",
+    "a pod.",
 )
 @click.option("--drop-groups", is_flag=True, help="Leave out the groups that Muster had created by then.")
-@click.option("--twice", is_flag=True, help="Deliver the whole stream a second time.")
-@click.option("--reverse", is_flag=True, help="Deliver the last event first.")
-@click.option("--without", type=int, multiple=True, metavar="N", help="Leave out the N-th event, from 1.")
 @click.option(
     "--duplicates",
     type=click.IntRange(min=0),
@@ -74,40 +61,20 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 )
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
 @overlay_option("Manifest or kustomize folder with triggers, yours among them; default: Muster's own.")
-@output_option("text", "json", "yaml")
-@click.option(
-    "--to", "url", metavar="URL", help="Send to this function or broker, one event after the other."
-)
-@click.option(
-    "--speed",
-    type=click.FloatRange(min=0),
-    metavar="N",
-    help="With --to: 1 keeps the recorded times, 2 is twice as fast; default: 0, without waiting.",
-)
-@click.option(
-    "--mode",
-    type=click.Choice([mode.value for mode in ContentMode]),
-    help="With --to: content mode of the requests; default: binary, like ApiServerSource.",
-)
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="With --to: send at most N events.")
+@output_option
+@click.option("--to", "url", default="", metavar="URL", help="Send to this function or broker, by HTTP.")
 def command(  # noqa: PLR0913 - one argument for each option
     event_files: tuple[Path, ...],
     object_files: tuple[Path, ...],
-    moments: tuple[str, ...],
-    without: tuple[int, ...],
+    moment: str,
     duplicates: int,
     shuffle: int | None,
     output: str,
     overlay: Path,
+    url: str,
     *,
     drop_groups: bool,
-    twice: bool,
-    reverse: bool,
     sweep: bool,
-    url: str | None,
-    speed: float | None,
-    mode: str | None,
-    count: int | None,
 ) -> None:
     """Deliver the events in FILE... to the functions and print the resulting groups.
 
@@ -121,32 +88,35 @@ def command(  # noqa: PLR0913 - one argument for each option
 
     Exits with 1 if an event could not be delivered or was refused, with 2 if a file cannot be used.
     """
-    arrangement = Arrangement(without, reverse, duplicates, twice, shuffle)
     with errors_as_bad_input():
         requests = [request for path in event_files for request in read_events(path)]
         for request in requests:
             _warn(request.location, event_of(request))
-        stream = arrangement.apply(requests)
-        if url is not None:
-            _refuse_with_to(objects=object_files, moment=moments, drop_groups=drop_groups, sweep=sweep)
-            _send(stream[:count], len(stream), url, ContentMode(mode or "binary"), speed or 0.0)
+        stream = [request for request in requests for _ in range(1 + duplicates)]
+        if shuffle is not None:
+            random.Random(shuffle).shuffle(stream)  # noqa: S311 - a reproducible order
+        if url:
+            _send(stream, url)
             return
-        if speed or mode or count:
-            raise BadInput("--speed, --mode and --count need --to")
-        snapshots = _snapshots(object_files, moments, requests)
+        snapshot = _snapshot(object_files, moment, requests)
         if drop_groups:
-            snapshots = [without_groups(snapshot) for snapshot in snapshots]
-        now = max((time_of(request, _EPOCH) for request in requests), default=_EPOCH)
+            snapshot = without_groups(snapshot)
+        now = max(time_of(request, _EPOCH) for request in requests)
         try:
-            result = replay(ReplayInput(tuple(stream), sweep), snapshots, now, overlay=overlay)
+            result = replay(ReplayInput(tuple(stream), sweep), [snapshot], now, overlay=overlay)
         except NeverQuietError as error:
             raise CommandError(str(error)) from None
     summary = summarize(result.objects)
     if output == "text":
-        _print(result, summary, len(stream) * len(snapshots))
+        _print(result, summary, len(stream))
     else:
         echo_data({**summary, "functions": _counts(result)}, output)
-    _report_dead_letters(result)
+    for event in result.dead_letters:
+        named = f"{event['id']} ({event['type']} {event['subject']})"
+        code = event["knativeerrorcode"]
+        click.echo(f"muster: event {named} could not be delivered: HTTP {code}", err=True)
+    if result.dead_letters:
+        raise SystemExit(1)
 
 
 def _warn(location: str, event: CloudEvent) -> None:
@@ -158,29 +128,14 @@ def _warn(location: str, event: CloudEvent) -> None:
         )
 
 
-def _snapshots(
-    paths: Sequence[Path], checkpoints: Sequence[str], requests: Sequence[RecordedRequest]
-) -> list[RecordedObjects]:
-    """Return the moments to replay at; say which of the owners that the events name are in none of them."""
+def _snapshot(paths: Sequence[Path], moment: str, requests: Sequence[RecordedRequest]) -> RecordedObjects:
+    """Return the moment to replay at; say which of the owners that the events name are not in it."""
     snapshots = read_snapshots(paths)
     owners = objects_of_events(requests)
-    chosen = [
-        choose(snapshots, name, lambda known: first_with(owners, known)) for name in checkpoints or ("",)
-    ]
-    for line in missing_objects(owners, chosen[-1], snapshots) if paths else ():
+    chosen = choose(snapshots, moment, lambda known: first_with(owners, known))
+    for line in missing_objects(owners, chosen, snapshots) if paths else ():
         click.echo(f"muster: {line}", err=True)
     return chosen
-
-
-def _refuse_with_to(**options: object) -> None:
-    """Refuse the options of the embedded API server.
-
-    Raises:
-        BadInput: one of them was given.
-    """
-    for name, value in options.items():
-        if value:
-            raise BadInput(f"--{name.replace('_', '-')}: --to uses the cluster of the running functions")
 
 
 def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
@@ -197,69 +152,37 @@ def _print(result: ReplayResult, summary: Summary, events: int) -> None:
         f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:"
     )
     for activity in acted:
-        click.echo(f"  {_activity_line(activity)}")
+        event = f"{activity.about} {activity.trigger}".strip()
+        writes = f"{activity.actions} write{'' if activity.actions == 1 else 's'}"
+        click.echo(f"  {activity.step:<18} {event}: {activity.reason}, {writes}")
     click.echo()
     for line in as_lines(summary):
         click.echo(line)
 
 
-def _activity_line(activity: Activity) -> str:
-    event = f"{activity.about} {activity.trigger}" if activity.about else activity.trigger
-    writes = f"{activity.actions} write{'' if activity.actions == 1 else 's'}"
-    return f"{activity.step:<18} {event}: {activity.reason}, {writes}"
-
-
-def _report_dead_letters(result: ReplayResult) -> None:
-    """Print each event that could not be delivered; exit with 1 if there was any."""
-    for event in result.dead_letters:
-        named, kind, about = event["id"], event["type"], event["subject"]
-        click.echo(
-            f"muster: event {named} ({kind} {about}) could not be delivered: "
-            f"HTTP {event['knativeerrorcode']}",
-            err=True,
-        )
-    if result.dead_letters:
-        raise SystemExit(1)
-
-
-def _send(stream: Sequence[RecordedRequest], total: int, url: str, mode: ContentMode, speed: float) -> None:
-    """Send events to a URL, and print the answer to each and the number of each kind of answer.
+def _send(stream: Sequence[RecordedRequest], url: str) -> None:
+    """Send events to a URL, each after the answer to the one before, and print the answers.
 
     Raises:
         BadInput: the URL is invalid.
         SystemExit: with 1, an event was refused.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    if not url.startswith(("http://", "https://")):
         raise BadInput(f"--to: {url!r} is not a URL of a function or broker")
-    for request in stream:
-        outgoing(request, mode)
-    answers: list[SentEvent] = []
-    began = monotonic()
-    interrupt_by_signals()
-    target = HttpTarget(url)
-    with suppress(KeyboardInterrupt):
-        for sent in resend(stream, mode, target, speed):
-            answers.append(sent)
-            click.echo(f"{len(answers):>4} {_answer_line(sent)}")
-    _print_answers(answers, total, monotonic() - began)
-    if not all(sent.delivered for sent in answers):
+    target, refused = HttpTarget(url), 0
+    for number, request in enumerate(stream, start=1):
+        event = event_of(request)
+        try:
+            answer = target(event.headers(), event.data, ANSWER_SECONDS)
+            accepted = is_success(answer.status)
+            said = (
+                str(answer.status) if accepted else f"{answer.status} {answer.body.decode(errors='replace')}"
+            )
+        except NoAnswerError as error:
+            accepted, said = False, f"no answer: {error}"
+        refused += not accepted
+        about = " ".join(filter(None, (event["type"], event["kind"], event["namespace"], event["name"])))
+        click.echo(f"{number:>4} {about}: {' '.join(said.split())}")
+    click.echo(f"{len(stream)} events sent: {len(stream) - refused} accepted, {refused} refused")
+    if refused:
         raise SystemExit(1)
-
-
-def _answer_line(sent: SentEvent) -> str:
-    parts = [str(sent.status or "no answer"), sent.reply, sent.reason]
-    if sent.retry_after:
-        parts.insert(1, f"Retry-After {sent.retry_after}")
-    return f"{describe(sent.event)}: {' '.join(filter(None, parts))}"
-
-
-def _print_answers(answers: Sequence[SentEvent], total: int, seconds: float) -> None:
-    """Print how many events were sent, and how often each status and type of a reply came."""
-    delivered = sum(sent.delivered for sent in answers)
-    counts = f"{delivered} accepted, {len(answers) - delivered} refused"
-    click.echo(f"{len(answers)} of {total} events sent in {seconds:.1f} s: {counts}")
-    for status, times in sorted(Counter(sent.status for sent in answers).items()):
-        click.echo(f"  {status or 'no answer'}: {times}")
-    for reply, times in sorted(Counter(sent.reply for sent in answers if sent.reply).items()):
-        click.echo(f"  {reply}: {times}")

@@ -15,7 +15,7 @@ import click
 from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
 from muster.cli.output import CommandError
-from muster.cli.overlays import check_suits_stories, overlay_option
+from muster.cli.overlays import overlay_option
 from muster.cluster.kubeconfig import BadKubeconfigError
 from muster.local import display
 from muster.local.functions import FunctionDownError
@@ -69,12 +69,10 @@ _NAMES = ", ".join(story.name for story in STORIES)
 @overlay_option(
     "Manifest or kustomize folder to run, with steps of your own in it; default: Muster's own overlay."
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the embedded API server.")
 def command(
     names: tuple[str, ...],
     kubeconfig: Path | None,
     overlay: Path,
-    port: int,
     *,
     slow: bool,
     verbose: bool,
@@ -86,11 +84,9 @@ def command(
         stories = [story_named(name) for name in names] or list(STORIES)
     if kubeconfig is not None and names:
         raise BadInput("--story: cannot be used with --kubeconfig")
-    if kubeconfig is None:
-        check_suits_stories(overlay)
     interrupt_by_signals()
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    options = StackOptions(None, processes, port, overlay, pause_seconds=float(slow))
+    options = StackOptions(processes=processes, overlay=overlay, pause_seconds=float(slow))
     with _errors():
         if kubeconfig is None:
             passed = _Show(options, verbose=verbose).run(stories, keep=keep)

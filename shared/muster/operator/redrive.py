@@ -18,6 +18,9 @@ from muster.events.parse import STRUCTURED
 from muster.objects.resources import CONFIGMAPS, Resource
 
 BROKERS = Resource("eventing.knative.dev", "v1", "brokers", "Broker")
+BROKER = "muster"
+"""The name of Muster's broker."""
+
 TIMEOUT_SECONDS = 10.0
 """How long a broker may take to answer."""
 
@@ -101,8 +104,8 @@ def to_url(url: str) -> Sender:
     return send
 
 
-def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
-    """Return a sender that reaches a broker inside the cluster through the API server's Service proxy.
+def through_api_server(client: Client, namespace: str) -> Sender:
+    """Return a sender that reaches the broker inside the cluster through the API server's Service proxy.
 
     Needs `create` on `services/proxy` in the namespace of the broker's ingress.
 
@@ -110,18 +113,18 @@ def through_api_server(client: Client, namespace: str, broker: str) -> Sender:
         NoBrokerError: the broker does not exist, or has no address in the cluster.
     """
     try:
-        live = client.get(BROKERS, broker, namespace)
+        live = client.get(BROKERS, BROKER, namespace)
     except ApiGone:
         live = None
     if live is None:
-        raise NoBrokerError(f"Broker {namespace}/{broker} does not exist; set another one with --to")
+        raise NoBrokerError(f"Broker {namespace}/{BROKER} does not exist; set another one with --to")
     url = str(((live.get("status") or {}).get("address") or {}).get("url") or "")
     parts = urlsplit(url)
     service, _, domain = (parts.hostname or "").partition(".")
     ingress_namespace, _, domain = domain.partition(".")
     if domain.partition(".")[0] != "svc":
         raise NoBrokerError(
-            f"Broker {namespace}/{broker} has no address of a Service yet, but {url!r}; set its URL with --to"
+            f"Broker {namespace}/{BROKER} has no address of a Service yet, but {url!r}; set its URL with --to"
         )
     port = parts.port or {"https": 443}.get(parts.scheme, 80)
     proxy = (

@@ -6,31 +6,29 @@ functions change it. Their writes become events, as ApiServerSource would send t
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from muster.cluster.versioned import Versioned
-from muster.objects.resources import is_known
+from muster.objects.resources import POD_GROUPS, Resource, is_known
 from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object, Objects, RecordedObjects
-from muster.replay.wiring import release_of, watched_kinds, wiring_of
 from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.status import ApiError
-from muster.simulator.broker import TTL, Answer, Broker, CloudEvent, NotAnEventError, Target
+from muster.simulator.broker import TTL, Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
 from muster.simulator.direct import Direct
-from muster.simulator.overlays import CLUSTER, step_files
-from muster.simulator.source import ChangeType, Mode, to_event
+from muster.simulator.overlays import CLUSTER, load_beside_muster, of_kind, step_files
+from muster.simulator.source import ChangeType, Mode, SourceSpec, to_event
 from muster.simulator.typed import first_type_fault
 
 MAX_ROUNDS = 50
@@ -38,57 +36,33 @@ MAX_ROUNDS = 50
 
 GROUP_KINDS = ("Workload", "PodGroup", "CompositePodGroup")
 
-_Event = TypeVar("_Event")
-
 
 class NeverQuietError(Exception):
     """The functions kept writing: the event of each write caused another write."""
 
 
-@dataclass(frozen=True)
-class Arrangement:
-    """The changes to a stream of events before it is delivered; they are reproducible.
+@cache
+def _wiring_of(overlay: Path) -> Wiring:
+    """Return the triggers of an overlay, without its PingSources."""
+    return Wiring.from_manifests(load_beside_muster(overlay)).without_timers()
 
-    Attributes:
-        without: numbers of the events to leave out, from 1.
-        reverse: deliver the last event first.
-        duplicates: how many times each event is repeated after itself.
-        twice: deliver the whole stream twice.
-        shuffle: seed of a random order; None keeps the order.
-    """
 
-    without: tuple[int, ...] = ()
-    reverse: bool = False
-    duplicates: int = 0
-    twice: bool = False
-    shuffle: int | None = None
+@cache
+def _watched_kinds(overlay: Path) -> tuple[tuple[Resource, str], ...]:
+    """Return the resources that the ApiServerSources of an overlay watch, each with its label selector."""
+    specs = map(SourceSpec.from_manifest, of_kind(load_beside_muster(overlay), "ApiServerSource"))
+    return tuple((kind.resource, kind.selector) for spec in specs for kind in spec.kinds)
 
-    def apply(self, stream: Sequence[_Event]) -> list[_Event]:
-        """Return the changed stream.
 
-        Raises:
-            LookupError: the stream has no event of a number to leave out.
-        """
-        for number in self.without:
-            if not 1 <= number <= len(stream):
-                raise LookupError(f"--without {number}: the stream has {len(stream)} events")
-        remaining = [event for number, event in enumerate(stream, start=1) if number not in self.without]
-        ordered = remaining[::-1] if self.reverse else remaining
-        arranged = [event for event in ordered for _ in range(1 + self.duplicates)] * (1 + self.twice)
-        if self.shuffle is not None:
-            random.Random(self.shuffle).shuffle(arranged)  # noqa: S311 - a reproducible order
-        return arranged
+def _release_of(overlay: Path) -> str:
+    """Return the Kubernetes release that an overlay is for: 1.36 alone serves scheduling.k8s.io/v1alpha2."""
+    versions = {kind.version for kind, _ in _watched_kinds(overlay) if kind.group == POD_GROUPS.group}
+    return "1.36" if "v1alpha2" in versions else "1.37"
 
 
 @dataclass(frozen=True)
 class ReplayResult:
-    """The state after a replay.
-
-    Attributes:
-        objects: all objects of the cluster.
-        activities: what the functions did, in order.
-        dead_letters: the events that no retry could deliver.
-    """
+    """All objects after a replay, what the functions did in order, and the events that no retry delivered."""
 
     objects: Objects
     activities: tuple[Activity, ...]
@@ -104,33 +78,14 @@ class ReplayResult:
 
 @dataclass(frozen=True)
 class ReplayInput:
-    """The events to deliver.
-
-    Attributes:
-        requests: the recorded events.
-        sweep: whether a sweep follows them.
-    """
+    """The recorded events to deliver, and whether a sweep follows them."""
 
     requests: tuple[RecordedRequest, ...]
     sweep: bool = False
 
 
-@dataclass(frozen=True)
-class DeliveredEvent:
-    """An event of the stream after its delivery; `changed` is true if any function wrote because of it."""
-
-    request: RecordedRequest
-    changed: bool
-
-
 def replay(
-    events: ReplayInput,
-    snapshots: Iterable[RecordedObjects],
-    now: datetime,
-    *,
-    listener: Callable[[DeliveredEvent], None] = lambda _event: None,
-    progress: Callable[[str], object] = lambda _step: None,
-    overlay: Path = CLUSTER,
+    events: ReplayInput, snapshots: Iterable[RecordedObjects], now: datetime, *, overlay: Path = CLUSTER
 ) -> ReplayResult:
     """Deliver the events in each snapshot in turn until no function writes; return the last result.
 
@@ -138,8 +93,6 @@ def replay(
         events: the events.
         snapshots: of the cluster, usually one; see `replay_each`.
         now: the time in conditions and Events.
-        listener: called for each event of the stream after its delivery.
-        progress: called with each step before it: `objects of moment 1`, `event 7 of 90`, `sweep`.
         overlay: the kustomization folder with triggers, sources and steps; without a Broker it is replayed
             beside Muster's own overlay.
 
@@ -147,18 +100,12 @@ def replay(
         BadFileError: a request in a file is no CloudEvent, or a field of an object has the wrong type.
         NeverQuietError: the functions never stopped writing.
     """
-    *_, result = replay_each(events, snapshots, now, listener=listener, progress=progress, overlay=overlay)
+    *_, result = replay_each(events, snapshots, now, overlay=overlay)
     return result
 
 
 def replay_each(
-    events: ReplayInput,
-    snapshots: Iterable[RecordedObjects],
-    now: datetime,
-    *,
-    listener: Callable[[DeliveredEvent], None] = lambda _event: None,
-    progress: Callable[[str], object] = lambda _step: None,
-    overlay: Path = CLUSTER,
+    events: ReplayInput, snapshots: Iterable[RecordedObjects], now: datetime, *, overlay: Path = CLUSTER
 ) -> Iterator[ReplayResult]:
     """Replay as `replay` does, but yield the result of each snapshot.
 
@@ -167,17 +114,14 @@ def replay_each(
     """
     result = ReplayResult([], (), ())
     for number, snapshot in enumerate(snapshots):
-        progress(f"objects of moment {number + 1}")
         # The embedded API server stores objects as they are, also groups whose owners have no uid or name.
         if found := first_type_fault(snapshot.objects):
             raise BadFileError(*found)
-        objects = carry_over(snapshot.objects, result.objects) if number else snapshot.objects
+        objects = _carry_over(snapshot.objects, result.objects) if number else snapshot.objects
         with ReplayStack(objects, now, overlay=overlay) as stack:
-            for count, request in enumerate(events.requests, start=1):
-                progress(f"event {count} of {len(events.requests)}")
-                listener(DeliveredEvent(request, changed=stack.deliver(event_of(request))))
+            for request in events.requests:
+                stack.deliver(event_of(request))
             if events.sweep:
-                progress("sweep")
                 stack.deliver(SWEEP)
             result = ReplayResult(
                 stack.server.snapshot(),
@@ -218,7 +162,7 @@ def is_musters_group(body: Object) -> bool:
     return body["kind"] in GROUP_KINDS and isinstance(labels, dict) and is_musters(labels)
 
 
-def carry_over(recorded: Objects, before: Objects) -> Objects:
+def _carry_over(recorded: Objects, before: Objects) -> Objects:
     """Return recorded objects with Muster's groups replaced by those of before, with their recorded status.
 
     A group whose owners are all gone would have been garbage collected, and is left out.
@@ -246,10 +190,6 @@ class ReplayStack:
     Attributes:
         objects: the cluster at the start.
         now: the only time the functions see.
-        overlay: the kustomization folder with triggers, sources and steps.
-        activities: what the functions did so far.
-        dead_letters: the events that could not be delivered so far.
-        server: the API server, of the release that the overlay is for.
     """
 
     objects: Objects
@@ -261,14 +201,14 @@ class ReplayStack:
     _watched: dict[str, Object] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self.server = ApiServer(release=release_of(self.overlay))
+        self.server = ApiServer(release=_release_of(self.overlay))
 
     def __enter__(self) -> Self:
         self.server.start()
         self.server.load(_definitions())
         self._load(_known_objects(self.objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
-        self._broker = Broker(wiring_of(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
+        self._broker = Broker(_wiring_of(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
         self._watched = self._list_watched()
         return self
 
@@ -298,11 +238,6 @@ class ReplayStack:
         )
 
     def _load(self, objects: Objects) -> None:
-        """Store the objects of the start.
-
-        Raises:
-            BadFileError: the API server refuses one.
-        """
         try:
             self.server.load(objects)
         except ApiError as error:
@@ -311,15 +246,13 @@ class ReplayStack:
 
     def _subscribers(self) -> Mapping[str, Target | str]:
         files = step_files(self.overlay)
-        subscribers: dict[str, Target | str] = {
-            trigger.subscriber: self._function(steps.step_file(trigger.subscriber.rpartition("/")[2], files))
-            for trigger in wiring_of(self.overlay).triggers
-        }
-        return subscribers | {
-            trigger.delivery.dead_letter: self._store_dead_letter
-            for trigger in wiring_of(self.overlay).triggers
-            if trigger.delivery.dead_letter
-        }
+        subscribers: dict[str, Target | str] = {}
+        for trigger in _wiring_of(self.overlay).triggers:
+            file = steps.step_file(trigger.subscriber.rpartition("/")[2], files)
+            subscribers[trigger.subscriber] = self._function(file)
+            if trigger.delivery.dead_letter:
+                subscribers[trigger.delivery.dead_letter] = self._store_dead_letter
+        return subscribers
 
     def _function(self, file: Path) -> Target:
         step = steps.load_step(file)
@@ -341,7 +274,8 @@ class ReplayStack:
     def _changes(self) -> Iterator[CloudEvent]:
         """Yield the events of all changes since the last call, in order of resourceVersion."""
         before, self._watched = self._watched, self._list_watched()
-        for uid in sorted(before.keys() | self._watched.keys(), key=self._version_of(before)):
+        changed = {**before, **self._watched}
+        for uid in sorted(changed, key=lambda uid: _version(changed[uid])):
             old, new = before.get(uid), self._watched.get(uid)
             if old is None and new is not None:
                 yield self._event(ChangeType.ADD, new)
@@ -350,13 +284,10 @@ class ReplayStack:
             elif old is not None and new is not None and _version(old) != _version(new):
                 yield self._event(ChangeType.UPDATE, new)
 
-    def _version_of(self, before: Mapping[str, Object]) -> Any:
-        return lambda uid: _version(self._watched.get(uid) or before[uid])
-
     def _list_watched(self) -> dict[str, Object]:
         """Return all objects that the sources watch, by UID; those without a change are the kept ones."""
         watched: dict[str, Object] = {}
-        for resource, selector in watched_kinds(self.overlay):
+        for resource, selector in _watched_kinds(self.overlay):
             for body in self._client.list(resource, labels=selector):
                 uid = body["metadata"]["uid"]
                 kept = self._watched.get(uid, body)

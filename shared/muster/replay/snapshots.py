@@ -1,6 +1,6 @@
 """The objects of clusters in files: YAML streams of objects and Lists, with or without moments.
 
-A List with the field `moment` is a moment of a recording, as `muster.replay.recording.checkpoints` writes it.
+A List with the field `moment` is a moment of a recording, as `muster.replay.recording` writes it.
 """
 
 from __future__ import annotations

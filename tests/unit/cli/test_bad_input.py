@@ -35,12 +35,11 @@ EVENT = ("plan", "create_workload", "--event")
         pytest.param(
             [*EVENT, "{event}", "--objects", "{wrong}"], ["parallelism"], id="a field of a wrong type"
         ),
-        pytest.param(
-            [*EVENT, "{event}", "--objects", "{objects}", "--now", "noon"], ["--now", "noon"], id="no time"
-        ),
         pytest.param([*EVENT, "{event}", "--objects", "{objects}", "--moment", "x"], ["'x'"], id="no moment"),
-        pytest.param(["replay", "{event}", "--without", "2"], ["--without 2"], id="no such event"),
+        pytest.param(["replay", "{event}", "--to", "127.0.0.1:1"], ["--to", "127.0.0.1:1"], id="no URL"),
         pytest.param(["record", "e.jsonl", "--for", "soon"], ["--for", "soon"], id="no duration"),
+        pytest.param(["record", "e.json"], ["e.json", ".jsonl.gz"], id="a recording of another kind"),
+        pytest.param(["record", "{recorded}"], ["e.jsonl", "already exists"], id="a recording that is there"),
         pytest.param(["run", "--story", "fairy"], ["fairy"], id="no such story"),
         pytest.param(
             ["new-step", "Up!", "--on", "Job"], ["see muster new-step --help"], id="no such event kind"
@@ -56,6 +55,7 @@ def test_bad_input_is_one_line(muster: Muster, filed: Filed, arguments: list[str
         "objects": filed("objects.yaml", a_job()),
         "broken": filed("broken.json", '{"a": '),
         "list": filed("list.yaml", "- 7\n"),
+        "recorded": filed("e.jsonl", ""),
         "wrong": filed("wrong.yaml", yaml.safe_dump(a_job(parallelism="many"))),
     }
     result = muster(*(argument.format(**files) for argument in arguments))

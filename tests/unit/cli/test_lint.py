@@ -12,12 +12,12 @@ import yaml
 from muster.cluster.observe.owner import read_owner
 from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
-from muster.operator.explain.files import DryRunCluster
-from muster.operator.explain.quota import quota_warnings
+from muster.operator.dry_run import DryRunCluster
+from muster.operator.quota import quota_warnings
 from muster.policy.resolve import ResolvedOwner
 from tests.support import builders as b
 from tests.support.runtimes import a_runtime
-from tests.unit.cli.conftest import Muster, assert_names, without_folder
+from tests.unit.cli.conftest import Muster, assert_names
 
 POLICY = "muster.dev/pod-group-policy"
 QUOTAS = [("three", {"pods": "3"}), ("two", {"pods": "2"}), ("many", {"pods": "1k"}), ("same", {"pods": "2"})]
@@ -56,22 +56,12 @@ CASES = [
         id="a policy that contradicts the labels",
     ),
     pytest.param(
-        [a_config_map(policy="workload: {onScale: Sometimes}")],
-        {("error", "ConfigMap team-a/muster-policy", "InvalidPolicy")},
-        id="the policy of a namespace",
-    ),
-    pytest.param(
         [
             a_config_map("muster-system", locked="{onFailure: Basic}"),
             b.a_job(a_policy("workload: {onFailure: Hold}")),
         ],
         {("error", "Job team-a/llama", "InvalidPolicy")},
         id="a policy that sets a locked field",
-    ),
-    pytest.param(
-        [a_config_map("muster-system", locked="{onFailure: Perhaps}")],
-        {("error", "ConfigMap muster-system/muster-policy", "InvalidPolicy")},
-        id="locked fields that cannot be read",
     ),
     pytest.param(
         [a_config_map(locked="{onFailure: Hold}")],
@@ -104,11 +94,6 @@ CASES = [
         id="a group that is no DNS label",
     ),
     pytest.param(
-        [b.a_job(b.template_labelled({"muster.dev/group-size": "many"}))],
-        {("error", "Job team-a/llama", "InvalidLabel")},
-        id="a size that is no number",
-    ),
-    pytest.param(
         [b.a_job(b.template_labelled({"muster.dev/gruop": "main"}))],
         {("warning", "Job team-a/llama", "UnknownLabel")},
         id="a misspelt label",
@@ -117,11 +102,6 @@ CASES = [
         [b.a_job(b.labelled({"muster.dev/group": "main"}), label=None)],
         {("warning", "Job team-a/llama", "MisplacedLabel")},
         id="a group label on the Job instead of its pod template",
-    ),
-    pytest.param(
-        [b.a_job(b.annotated({"muster.dev/group": "main"}))],
-        {("warning", "Job team-a/llama", "MisplacedLabel")},
-        id="a label that was written as an annotation",
     ),
     pytest.param(
         [b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))],
@@ -180,16 +160,6 @@ def test_an_unreadable_file_is_a_fault(muster: Muster, tmp_path: Path) -> None:
     result = muster("lint", str(tmp_path))
     assert result.exit_code == 1
     assert_names(result.stdout, "UnreadableFile", "broken.yaml", "1 job")
-
-
-def test_annotations_for_a_workflow(muster: Muster, filed: Any, tmp_path: Path) -> None:
-    """One command each, with file and reason, and escaped."""
-    path = filed("job.yaml", yaml.safe_dump(b.a_job(a_policy('workload: {"50%": 1}'))))
-    result = muster("lint", path, "-o", "github")
-    assert result.exit_code == 1
-    (line,) = without_folder(result.stdout, tmp_path).splitlines()
-    assert line.startswith("::error file=job.yaml,title=InvalidPolicy::")
-    assert "50%25" in line
 
 
 def test_of_many_quotas_the_smallest_is_named() -> None:

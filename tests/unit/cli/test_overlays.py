@@ -66,22 +66,3 @@ def test_a_replay_with_any_overlay_makes_the_groups(overlay: str) -> None:
     assert result.exit_code == 0, result.output
     created = yaml.safe_load(result.output)
     assert [group["name"] for group in created["podGroups"]] == ["llama-trainer-36b8b4c3"]
-
-
-@pytest.mark.parametrize(
-    ("overlay", "reason"),
-    [
-        ("kubernetes-1.36", "Kubernetes 1.36"),
-        ("native-jobs", "WorkloadWithJob"),
-        ("one-namespace", "namespace team-a"),
-    ],
-)
-def test_an_overlay_that_no_story_can_pass_with_is_refused(
-    overlay: str, reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before anything starts: without it every check waited for its time and failed."""
-    monkeypatch.chdir(EVENTING)
-    result = CliRunner().invoke(main, ["run", "--overlay", f"built/{overlay}.yaml"])
-    assert result.exit_code == 2
-    (line,) = result.output.splitlines()
-    assert reason in line

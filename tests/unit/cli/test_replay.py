@@ -1,4 +1,4 @@
-"""`muster replay`: every form of input, and the report about the end."""
+"""`muster replay`: what the functions make of events, and the report about the end."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 from click.testing import Result
 
 from tests.unit.cli.conftest import Filed, Muster, assert_names, without_folder
-from tests.unit.cli.sample import UID, a_capture, a_job, a_namespace, an_event, as_yaml
+from tests.unit.cli.sample import UID, a_job, a_namespace, an_event, as_yaml
+from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 GROUP = f"sweep-main-{UID[:8]}"
 
@@ -52,19 +52,10 @@ def ended(result: Result) -> dict[str, Any]:
     return output
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        pytest.param("e.jsonl", json.dumps(an_event()) + "\n\n", id="JSON Lines"),
-        pytest.param("e.json", [an_event()], id="a JSON batch"),
-        pytest.param("e.json", [a_capture(an_event())], id="captured requests"),
-        pytest.param("e.yaml", as_yaml(an_event()), id="YAML"),
-    ],
-)
-def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed, name: str, content: Any) -> None:
+def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed) -> None:
     """From a Job's add to Workload, PodGroup, lifted gate and conditions: writes are the next events."""
     output = ended(
-        muster("replay", filed(name, content), "--objects", filed("c.yaml", CLUSTER), "--output", "yaml")
+        muster("replay", filed("e.json", an_event()), "--objects", filed("c.yaml", CLUSTER), "-o", "yaml")
     )
     (workload,) = output["workloads"]
     assert workload["owner"] == "Job sweep"
@@ -81,21 +72,16 @@ def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed, name: st
     assert output["functions"]["create_workload"] == {"WorkloadCreated": 1}
 
 
-def test_without_its_events_a_stream_makes_nothing_and_a_sweep_everything(
-    muster: Muster, filed: Filed
-) -> None:
-    """`--without` leaves an event out, `--sweep` makes it good."""
-    arguments = [
-        "replay",
-        filed("e.json", [an_event()]),
-        "--objects",
-        filed("c.yaml", CLUSTER),
-        "--output",
-        "yaml",
-    ]
-    assert ended(muster(*arguments, "--without", "1"))["workloads"] == []
-    swept = ended(muster(*arguments, "--without", "1", "--sweep"))
-    assert [group["name"] for group in swept["podGroups"]] == [GROUP]
+def test_shuffled_and_doubled_events_and_a_sweep_end_the_same(muster: Muster, filed: Filed) -> None:
+    """Each event comes as often as asked, in an order that its seed gives again."""
+    stream = [an_event(id=str(number)) for number in range(4)]
+    arguments = ["replay", filed("e.json", stream), "--objects", filed("c.yaml", CLUSTER)]
+    arranged = [*arguments, "--shuffle", "7", "--duplicates", "1", "--sweep"]
+    assert muster(*arranged).stdout.startswith("8 events")
+    plain, once, again = (ended(muster(*each, "-o", "yaml")) for each in (arguments, arranged, arranged))
+    assert once == again
+    assert [group["name"] for group in plain["podGroups"]] == [GROUP]
+    assert once["podGroups"] == plain["podGroups"]
 
 
 def test_groups_of_the_recording_are_kept_unless_dropped(muster: Muster, filed: Filed) -> None:
@@ -162,3 +148,17 @@ def test_the_moment_that_has_the_job_of_the_events_is_taken(muster: Muster, file
     assert ended(missed)["workloads"] == []
     (line,) = missed.stderr.splitlines()
     assert_names(line, "'start'", "Job team/sweep", "--moment end")
+
+
+def test_sent_events_are_answered_by_a_function(muster: Muster, filed: Filed) -> None:
+    """A line for each answer; one that is refused makes the exit status 1."""
+    stream = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for number in (1, 2)]
+    refusal = {"reason": "Conflict", "message": "changed meanwhile"}
+    with serving(ScriptedResponse(202), ScriptedResponse(409, refusal)) as function:
+        result = muster("replay", filed("e.json", stream), "--to", function.url)
+    assert result.exit_code == 1
+    first, second, summary = result.stdout.splitlines()
+    assert_names(first, "Job team sweep-1", "202")
+    assert_names(second, "sweep-2", "409", "Conflict", "changed meanwhile")
+    assert_names(summary, "2 events", "1 accepted", "1 refused")
+    assert [request.headers["ce-id"] for request in function.requests] == ["1", "2"]

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import pytest
 import yaml
 
-from muster.cli import status
 from muster.cli.status import _age
-from muster.cluster.errors import Forbidden, Unavailable
+from muster.cluster.errors import Forbidden
 from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.resources import Resource
 from muster.operator.status import State, read_status
@@ -78,7 +77,6 @@ INVALID = {"muster.dev/fallback": "InvalidPolicy: workload.groups[0].name: is no
         pytest.param(
             [b.a_trainjob(NO_ROOM, b.with_condition("Complete"))], [], id="what is finished does not wait"
         ),
-        pytest.param([b.a_trainjob(NO_ROOM, b.being_deleted)], [], id="what is deleted does not wait"),
         pytest.param([a_member()], [MISSING], id="a gated pod without its group"),
         pytest.param(
             [b.a_pod_group(), a_member(), a_member(name="llama-1")],
@@ -247,32 +245,3 @@ def test_of_a_cluster(muster: Muster, kubeconfig: Any) -> None:
         ("trainjob/qwen", "Waiting", SINCE),
     }
     assert "nothing is waiting" in muster("status", "--kubeconfig", path).stdout
-
-
-def test_watch_prints_changes(muster: Muster, kubeconfig: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until Ctrl-C; an API server that is away for a moment is reported and asked again."""
-    path, load = kubeconfig
-    load([b.a_namespace()])
-    looks = 0
-
-    def change(_seconds: float) -> None:
-        nonlocal looks
-        looks += 1
-        if looks == 2:
-            load([b.a_trainjob(NO_ROOM)])
-        elif looks == 4:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("muster.cli.status.time.sleep", change)
-    errors = iter([None, None, Unavailable("away"), None, None])
-
-    def unsteady(*arguments: Any, **options: Any) -> Any:
-        if error := next(errors):
-            raise error
-        return read_status(*arguments, **options)
-
-    monkeypatch.setattr(status, "read_status", unsteady)
-    result = muster("status", "--kubeconfig", path, "-A", "--watch")
-    assert result.exit_code == 130
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["nothing", "NAMESPACE", "team-a"]
-    assert "away" in result.stderr

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from muster.replay.recording.redaction import LEFT_OUT, is_secret, redact_runtime_snapshot, without_secrets
+from muster.replay.redaction import LEFT_OUT, is_secret, redact_runtime_snapshot, without_secrets
 
 CONTAINER = {
     "name": "main",

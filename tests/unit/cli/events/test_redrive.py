@@ -113,7 +113,7 @@ def test_the_broker_is_reached_through_the_api_server(host: str, service: str) -
     broker = {"metadata": {"name": "muster"}, "status": {"address": {"url": f"{host}/{HOME}/muster"}}}
     refused = ScriptedResponse(503, {"message": "no endpoints"})
     with serving(ScriptedResponse(body=broker), ScriptedResponse(202), refused) as script:
-        send = through_api_server(Client.for_server(script.url), HOME, "muster")
+        send = through_api_server(Client.for_server(script.url), HOME)
         assert send(EVENT) == ""
         assert_names(send(EVENT), host, "503", "no endpoints")
     _, request, _ = script.requests

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.cluster.observe.owner import read_owner
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import KubernetesObject
 from muster.objects.resources import by_kind, is_known
-from muster.operator.explain.files import (
+from muster.operator.dry_run import (
     DEFAULT_NAMESPACE,
     RUNTIMES,
     AssumedObjects,
@@ -20,8 +20,8 @@ from muster.operator.explain.files import (
     UnknownRuntimeError,
     assume_cluster,
 )
-from muster.operator.explain.quota import quota_warnings
-from muster.operator.lint.labels import Found, Severity, label_faults
+from muster.operator.labels import Found, Severity, label_faults
+from muster.operator.quota import quota_warnings
 from muster.policy.model import NoOp
 from muster.policy.owners import owner_kind
 from muster.policy.reasons import Reason
@@ -70,13 +70,7 @@ class Fault:
 
 @dataclass
 class LintResult:
-    """The result of a lint.
-
-    Attributes:
-        faults: in the order of the files.
-        policies: how many policies were checked.
-        owners: how many TrainJobs, JobSets, Jobs and runtimes were checked.
-    """
+    """The faults in the order of the files, and how many policies and owners were checked."""
 
     faults: list[Fault] = field(default_factory=list)
     policies: int = 0
@@ -96,27 +90,27 @@ def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> Lint
     """
     result = LintResult()
     found: dict[Fault, None] = {}
-    entries: list[LocatedObject] = []
+    readable: dict[tuple[str, str, str], LocatedObject] = {}
+    checked: list[LocatedObject] = []
     for path, in_folder in files.items():
         try:
-            entries += [_placed(entry, namespace) for entry in read_located(path, skip_others=in_folder)]
+            entries = [_placed(entry, namespace) for entry in read_located(path, skip_others=in_folder)]
         except BadFileError as error:
             message = str(error).removeprefix(str(path)).lstrip(": ")
             found[Fault(Severity.ERROR, str(path), "", "UnreadableFile", message)] = None
-    readable: dict[tuple[str, str, str], LocatedObject] = {}
-    checked: list[LocatedObject] = []
-    for entry in entries:
-        if wrong := type_fault(entry.body):
-            message = ": ".join(wrong)
-            found[_fault(entry, (Severity.ERROR, str(Reason.UNREADABLE_OBJECT), message))] = None
-        else:
-            readable[_key(entry.body)] = entry
-            checked.append(entry)
+            continue
+        for entry in entries:
+            if wrong := type_fault(entry.body):
+                fault = (Severity.ERROR, str(Reason.UNREADABLE_OBJECT), ": ".join(wrong))
+                found[_fault(entry, fault)] = None
+            else:
+                readable[_key(entry.body)] = entry
+                checked.append(entry)
     locks = [source for entry in readable.values() for source in _administrators_locks(entry.body)]
     for entry in checked:
         for one in (*label_faults(entry.body), *_in_policies(entry.body, locks, result)):
             found[_fault(entry, one)] = None
-    assumed = assume_cluster([entry.body for entry in readable.values()], namespace=namespace)
+    assumed = assume_cluster([entry.body for entry in readable.values()], namespace)
     for body, one in _in_owners(assumed, result):
         found[_fault(readable[_key(body)], one)] = None
     order = {str(path): number for number, path in enumerate(files)}
@@ -127,20 +121,11 @@ def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> Lint
 def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
     """Return an object with its namespace."""
     body = entry.body
-    try:
-        namespaced = by_kind(body["apiVersion"], body["kind"]).namespaced
-    except LookupError:
+    if not is_known(body["apiVersion"], body["kind"]):
         return entry
-    metadata = {"namespace": namespace, **body["metadata"]} if namespaced else body["metadata"]
-    return LocatedObject(entry.path, entry.document, {**body, "metadata": metadata})
-
-
-def _administrators_locks(body: Object) -> Iterator[PolicySource]:
-    """Yield the fields that an administrator's ConfigMap locks, if they can be read."""
-    if _is_policy(body) and _is_administrators(body):
-        for source in locked_fields(body):
-            if not isinstance(resolve_policy((source,)), InvalidPolicy):
-                yield source
+    if not by_kind(body["apiVersion"], body["kind"]).namespaced:
+        return entry
+    return replace(entry, body={**body, "metadata": {"namespace": namespace, **body["metadata"]}})
 
 
 def _in_policies(body: Object, locks: Sequence[PolicySource], result: LintResult) -> Iterator[Found]:
@@ -157,6 +142,13 @@ def _in_policies(body: Object, locks: Sequence[PolicySource], result: LintResult
             yield Severity.WARNING, "MisplacedPolicy", message
 
 
+def _administrators_locks(body: Object) -> list[PolicySource]:
+    """Return the fields that an administrator's ConfigMap locks, if they can be read."""
+    if not (_is_policy(body) and _is_administrators(body)):
+        return []
+    return [source for source in locked_fields(body) if not list(_invalid((source,)))]
+
+
 def _invalid(sources: tuple[PolicySource, ...]) -> Iterator[Found]:
     policy = resolve_policy(sources)
     if isinstance(policy, InvalidPolicy):
@@ -167,17 +159,16 @@ def _sources(body: Object) -> Iterator[PolicySource]:
     """Yield the policies that are written in an object."""
     if not is_known(body["apiVersion"], body["kind"]):  # a kind of that name in another API group
         return
-    metadata = body["metadata"]
     if _is_policy(body):
         kind = PolicySourceKind.CLUSTER if _is_administrators(body) else PolicySourceKind.NAMESPACE
         yield from source_of_config_map(body, kind)
     elif body["kind"] in RUNTIMES:
         yield from (one for one in sources_of_runtime(body) if one.kind is not PolicySourceKind.UPSTREAM)
     elif owner_kind(body["apiVersion"].rpartition("/")[0], body["kind"]) is not None:
-        text = (metadata.get("annotations") or {}).get(ANNOTATION)
+        text = (body["metadata"].get("annotations") or {}).get(ANNOTATION)
         if text is not None:
-            ref = ObjectRef(body["apiVersion"], body["kind"], metadata.get("namespace", ""), metadata["name"])
-            yield PolicySource(PolicySourceKind.OWNER, f"annotation {ANNOTATION} of {ref}", text)
+            where = f"annotation {ANNOTATION} of {_named(body)}"
+            yield PolicySource(PolicySourceKind.OWNER, where, text)
 
 
 def _is_policy(body: Object) -> bool:
@@ -191,20 +182,20 @@ def _is_administrators(body: Object) -> bool:
 def _in_owners(assumed: AssumedObjects, result: LintResult) -> Iterator[tuple[Object, Found]]:
     """Yield the faults of owners: why their groups cannot be made, or could never be placed."""
     for body, error in assumed.faults:
-        unknown = isinstance(error, UnknownRuntimeError)
-        reason = "UnknownRuntime" if unknown else Reason.UNREADABLE_OBJECT
-        severity = Severity.WARNING if unknown else Severity.ERROR
-        yield assumed.examples.get(id(body), body), (severity, str(reason), str(error))
+        found = Severity.ERROR, str(Reason.UNREADABLE_OBJECT), str(error)
+        if isinstance(error, UnknownRuntimeError):
+            found = Severity.WARNING, "UnknownRuntime", str(error)
+        yield assumed.examples.get(id(body), body), found
     cluster = DryRunCluster(assumed.objects)
     for owner in assumed.owners:
         result.owners += 1
-        for found in _in_owner(cluster, KubernetesObject.read(owner).ref):
+        for found in _in_owner(cluster, owner):
             yield assumed.examples.get(id(owner), owner), found
 
 
-def _in_owner(cluster: DryRunCluster, ref: ObjectRef) -> Iterator[Found]:
+def _in_owner(cluster: DryRunCluster, owner: Object) -> Iterator[Found]:
     try:
-        _, resolved = read_owner(cluster, ref, classes=True)
+        _, resolved = read_owner(cluster, KubernetesObject.read(owner).ref, classes=True)
         if isinstance(resolved, NoOp):
             return
         if resolved.failure is not None:
@@ -219,12 +210,16 @@ def _in_owner(cluster: DryRunCluster, ref: ObjectRef) -> Iterator[Found]:
 
 
 def _fault(entry: LocatedObject, found: Found) -> Fault:
-    metadata, (severity, reason, message) = entry.body["metadata"], found
-    name = f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata["name"]
-    named = f"{entry.body['kind']} {name}"
+    severity, reason, message = found
+    named = _named(entry.body)
     # The message names the object again, because in a cluster it stands in conditions of others too.
     message = message.replace(f" of {named}: ", ": ", 1)
     return Fault(severity, str(entry.path), named, reason, message, document=entry.document)
+
+
+def _named(body: Object) -> str:
+    kind, namespace, name = _key(body)
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def _key(body: Object) -> tuple[str, str, str]:

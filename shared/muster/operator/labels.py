@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -39,23 +38,6 @@ Found = tuple[Severity, str, str]
 """Severity, reason and message of a fault."""
 
 
-@dataclass(frozen=True)
-class _Rule:
-    """The valid values of a label or annotation.
-
-    Attributes:
-        field: `labels` or `annotations`.
-        place: `pod` for pods and pod templates, `Namespace`, or `owner` for jobs and runtimes.
-        valid: whether a value has an effect.
-        values: these values in words.
-    """
-
-    field: str
-    place: str
-    valid: Callable[[str], bool] = lambda _value: True
-    values: str = ""
-
-
 def _names_a_group(value: str) -> bool:
     return value == OPTED_OUT or read_group_labels({GROUP: value}) is not None
 
@@ -65,18 +47,22 @@ def _is_a_size(value: str) -> bool:
     return read is not None and read.shape.size > 0
 
 
-_RULES: Mapping[str, _Rule] = {
-    GROUP: _Rule("labels", "pod", _names_a_group, f"a DNS label or {OPTED_OUT}"),
-    LEADER_GROUP: _Rule("labels", "pod", _names_a_group, "a DNS label"),
-    GROUP_SIZE: _Rule("labels", "pod", _is_a_size, "a number from 1 to 999999"),
-    GROUP_PER: _Rule(
-        "labels", "pod", {PER_JOB, PER_BLOCK_OF_JOB}.__contains__, f"{PER_JOB} or {PER_BLOCK_OF_JOB}"
+_RULES: Mapping[str, tuple[str, str, Callable[[str], bool], str]] = {
+    GROUP: ("labels", "pod", _names_a_group, f"a DNS label or {OPTED_OUT}"),
+    LEADER_GROUP: ("labels", "pod", _names_a_group, "a DNS label"),
+    GROUP_SIZE: ("labels", "pod", _is_a_size, "a number from 1 to 999999"),
+    GROUP_PER: (
+        "labels",
+        "pod",
+        {PER_JOB, PER_BLOCK_OF_JOB}.__contains__,
+        f"{PER_JOB} or {PER_BLOCK_OF_JOB}",
     ),
-    LEADER_GROUP_PER: _Rule("labels", "pod", {PER_JOB}.__contains__, PER_JOB),
-    GATE_SWITCH: _Rule("annotations", "pod", {"off"}.__contains__, "off"),
-    NAMESPACE_SWITCH: _Rule("labels", "Namespace", {"enabled"}.__contains__, "enabled"),
-    ANNOTATION: _Rule("annotations", "owner"),
+    LEADER_GROUP_PER: ("labels", "pod", {PER_JOB}.__contains__, PER_JOB),
+    GATE_SWITCH: ("annotations", "pod", {"off"}.__contains__, "off"),
+    NAMESPACE_SWITCH: ("labels", "Namespace", {"enabled"}.__contains__, "enabled"),
+    ANNOTATION: ("annotations", "owner", lambda _policy: True, ""),
 }
+"""Of each label or annotation the field and place where it is read, which values are valid, and in words."""
 
 
 def label_faults(body: Mapping[str, Any]) -> Iterator[Found]:
@@ -100,13 +86,12 @@ def _check(place: str, field: str, name: str, value: str) -> Found | None:
         near = difflib.get_close_matches(name, _RULES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         return Severity.WARNING, "UnknownLabel", f"Muster does not know it{hint}"
-    if rule.field != field:
-        return Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {rule.field}"
-    if rule.place != place:
-        where = _PLACES[rule.place]
+    read_field, read_place, valid, values = rule
+    if (read_field, read_place) != (field, place):
+        where = read_field if read_field != field else _PLACES[read_place]
         return Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {where}"
-    if not rule.valid(value):
-        return Severity.ERROR, "InvalidLabel", f"{value!r} has no effect: must be {rule.values}"
+    if not valid(value):
+        return Severity.ERROR, "InvalidLabel", f"{value!r} has no effect: must be {values}"
     return None
 
 

@@ -1,1 +1,0 @@
-"""Record the events and objects of a cluster into files, without secrets."""
