@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from muster.cluster.interface import Object
 from muster.objects.resources import PODS, Resource
-from muster.simulator.controllers.framework.cache import Cache
-from muster.simulator.controllers.framework.fields import (
+from muster.simulator.controllers.fields import (
     annotations_of,
     controller_of,
     is_deleting,
@@ -29,8 +28,8 @@ from muster.simulator.controllers.framework.fields import (
     phase,
     timestamp,
 )
-from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import Delete, Patch, Result, Write, strategic_status
+from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
+from muster.simulator.controllers.writes import Delete, Patch, Result, Write, strategic_status
 
 MANAGER = "kwok"
 COMPLETE_DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
@@ -176,8 +175,7 @@ def terminated(pod: Object, final_phase: str, now: float) -> Object:
 
 def _deletion(pod: Object, now: float) -> tuple[Write, ...]:
     """Delete the pod; a pod held by a finalizer gets a terminal phase first."""
-    namespace, name = key_of(pod)
-    delete = Delete(PODS, name, namespace, pod["metadata"]["uid"], grace_seconds=0)
+    delete = Delete(PODS, pod, grace_seconds=0)
     if not pod["metadata"].get("finalizers"):
         return (delete,)
     if not is_finished_pod(pod):

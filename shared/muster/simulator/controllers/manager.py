@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from muster.cluster.http.client import Client
-from muster.simulator.controllers.framework.cache import Cache
-from muster.simulator.controllers.framework.execute import Executor
-from muster.simulator.controllers.framework.informers import Informers
-from muster.simulator.controllers.framework.worker import Controller, Worker
 from muster.simulator.controllers.job.controller import JobController, JobOptions
 from muster.simulator.controllers.jobset.controller import JobSetController
 from muster.simulator.controllers.kubelet import KubeletController, KubeletOptions
+from muster.simulator.controllers.loop import Controller, Loop
 from muster.simulator.controllers.scheduler.controller import SchedulerController
 from muster.simulator.controllers.trainer.controller import TrainerController
 
@@ -48,31 +44,21 @@ class Controllers:
         connect = partial(Client.for_server, server, user_agent=AGENT) if isinstance(server, str) else server
         every = _controllers(kubelet or KubeletOptions(), job or JobOptions())
         enabled = [controller for controller in every if controller.name in only]
-        cache = Cache()
-        self._worker = Worker(enabled, cache, Executor(connect(), cache))
-        kinds = dict.fromkeys(kind for controller in enabled for kind in controller.watches)
-        self._informers = Informers(connect, cache, kinds, self._worker.changed)
+        self._loop = Loop(enabled, connect)
 
     def start(self) -> Self:
-        """Fill the cache and start the worker."""
-        self._informers.start()
-        self._worker.start()
+        """List every kind, then start to reconcile."""
+        self._loop.start()
         return self
 
     def stop(self) -> None:
         """Stop; objects stay in the API server."""
-        self._informers.stop()
-        self._worker.stop()
+        self._loop.stop()
 
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
 

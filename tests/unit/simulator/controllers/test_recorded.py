@@ -11,15 +11,15 @@ from muster.cluster.interface import Object
 from muster.objects import yaml_files
 from muster.objects.resources import by_kind
 from muster.simulator.controllers import node
-from muster.simulator.controllers.framework.cache import Cache
-from muster.simulator.controllers.framework.writes import Bind, Create, Delete, Patch, Result
 from muster.simulator.controllers.job import controller as job_controller
 from muster.simulator.controllers.job.pods import new_pod
 from muster.simulator.controllers.jobset import controller as jobset_controller
 from muster.simulator.controllers.jobset.jobs import child_job, with_defaults
+from muster.simulator.controllers.loop import Cache
 from muster.simulator.controllers.scheduler.controller import SchedulerController
 from muster.simulator.controllers.trainer.controller import next_status
 from muster.simulator.controllers.trainer.jobset import build_jobset
+from muster.simulator.controllers.writes import Bind, Create, Delete, Patch, Result
 from tests.unit.simulator.controllers.support import (
     NOW,
     a_job,
@@ -87,7 +87,10 @@ def test_scaled_job(moment: str, makes: list[str], leaves: list[str]) -> None:
     writes = job_controller.sync(story["job"], story["pods"], NOW, job_controller.Backoff(0.0)).writes
     created = [write.body["metadata"]["labels"] for write in writes if isinstance(write, Create)]
     assert [labels["batch.kubernetes.io/job-completion-index"] for labels in created] == makes
-    assert sorted(write.name.split("-")[1] for write in writes if isinstance(write, Delete)) == leaves
+    assert (
+        sorted(write.item["metadata"]["name"].split("-")[1] for write in writes if isinstance(write, Delete))
+        == leaves
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +172,7 @@ def test_gang_that_does_not_fit() -> None:
     writes = _scheduled(*_nodes(3), {**group, "status": {}}, *fresh)
     assert not any(isinstance(write, Bind) for write in writes)
     said = {
-        (write.resource.kind, write.name): condition["message"]
+        (write.resource.kind, write.item["metadata"]["name"]): condition["message"]
         for write in writes
         if isinstance(write, Patch)
         for condition in write.body["status"]["conditions"]

@@ -14,10 +14,7 @@ from dataclasses import dataclass
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, PODS, PRIORITY_CLASSES, Resource
-from muster.simulator.controllers.framework.cache import Cache
-from muster.simulator.controllers.framework.fields import controller_of, is_deleting, key_of, phase
-from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result, Write, status_patch
+from muster.simulator.controllers.fields import controller_of, is_deleting, key_of, phase
 from muster.simulator.controllers.job.pods import (
     FINALIZER,
     has_failed,
@@ -28,6 +25,8 @@ from muster.simulator.controllers.job.pods import (
     pods_to_delete,
 )
 from muster.simulator.controllers.job.status import JobState, finished_type, next_status, read_state
+from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
+from muster.simulator.controllers.writes import Create, Delete, Patch, Result, Write, status_patch
 
 MANAGER = "kube-controller-manager"
 MANAGED_BY = "kubernetes.io/job-controller"
@@ -108,7 +107,7 @@ class JobController:
             pod = cache.get(PODS, key[1], key[2])
             return Result(_remove_finalizers([pod] if pod and not controller_of(pod) else []))
         namespace, name, uid = key
-        pods = cache.controlled(PODS, namespace, uid)
+        pods = cache.controlled(PODS, uid)
         job = cache.get(JOBS, namespace, name)
         if job is None or job["metadata"]["uid"] != uid or finished_type(job):
             self._backoff.forget(uid)
@@ -126,12 +125,12 @@ def sync(job: Object, pods: list[Object], now: float, backoff: Backoff, priority
     creations: tuple[Write, ...] = ()
     after: float | None = None
     if state.finish:  # its active pods keep their finalizers until they are counted
-        deletions = tuple(_delete(pod) for pod in state.active)
+        deletions = tuple(Delete(PODS, pod) for pod in state.active)
     elif not is_deleting(job):
         surplus, missing = _manage(job, state)
         if surplus:
             return Result(
-                tuple(write for pod in surplus for write in (*_remove_finalizers([pod]), _delete(pod)))
+                tuple(write for pod in surplus for write in (*_remove_finalizers([pod]), Delete(PODS, pod)))
             )
         after = (backoff.remaining(job["metadata"]["uid"], now) if missing else 0.0) or None
         creations = () if after else tuple(_creations(job, state, missing, priority))
@@ -167,18 +166,12 @@ def _creations(job: Object, state: JobState, count: int, priority: int) -> Itera
         yield Create(PODS, new_pod(job, index, priority), MANAGER, failure="FailedCreate", owner=job)
 
 
-def _delete(pod: Object) -> Delete:
-    namespace, name = key_of(pod)
-    return Delete(PODS, name, namespace, pod["metadata"]["uid"])
-
-
 def _remove_finalizers(pods: Iterable[Object]) -> tuple[Write, ...]:
     """Return the patches that remove only the tracking finalizer from pods."""
     return tuple(
         Patch(
             PODS,
-            pod["metadata"]["name"],
-            pod["metadata"]["namespace"],
+            pod,
             {"metadata": {"uid": pod["metadata"]["uid"], "$deleteFromPrimitiveList/finalizers": [FINALIZER]}},
             PatchType.STRATEGIC,
             MANAGER,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from muster.cluster.interface import Object
 from muster.simulator.apiserver.objects import copied
-from muster.simulator.controllers.framework.fields import (
+from muster.simulator.controllers.fields import (
     annotations_of,
     condition,
     controller_reference,

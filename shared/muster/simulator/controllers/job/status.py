@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.cluster.interface import Object
-from muster.simulator.controllers.framework.fields import (
+from muster.simulator.controllers.fields import (
     condition,
     is_deleting,
     is_finished_pod,

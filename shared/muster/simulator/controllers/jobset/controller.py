@@ -11,16 +11,13 @@ from dataclasses import dataclass, field
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, JOBSETS, Resource
-from muster.simulator.controllers.framework.cache import Cache
-from muster.simulator.controllers.framework.fields import (
+from muster.simulator.controllers.fields import (
     condition,
     controller_of,
     is_deleting,
     key_of,
     labels_of,
 )
-from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import Create, Delete, Patch, Result, Write, status_patch
 from muster.simulator.controllers.job.status import finished_type
 from muster.simulator.controllers.jobset.jobs import (
     REPLICATED_JOB,
@@ -44,6 +41,8 @@ from muster.simulator.controllers.jobset.status import (
     replicated_jobs_status,
     set_condition,
 )
+from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
+from muster.simulator.controllers.writes import Create, Delete, Patch, Result, Write, status_patch
 
 MANAGER = "jobset"
 MANAGED_BY = "jobset.sigs.k8s.io/jobset-controller"
@@ -72,7 +71,7 @@ class JobSetController:
             return Result()
         if jobset["spec"].get("managedBy") not in (None, MANAGED_BY):
             return Result()
-        return sync(jobset, cache.controlled(JOBS, key[0], jobset["metadata"]["uid"]), now)
+        return sync(jobset, cache.controlled(JOBS, jobset["metadata"]["uid"]), now)
 
 
 @dataclass
@@ -189,8 +188,7 @@ def _suspensions(active: list[Object]) -> tuple[Write, ...]:
 
 
 def _patch(job: Object, body: Object, subresource: str = "") -> Patch:
-    metadata = job["metadata"]
-    return Patch(JOBS, metadata["name"], metadata["namespace"], body, PatchType.MERGE, MANAGER, subresource)
+    return Patch(JOBS, job, body, PatchType.MERGE, MANAGER, subresource)
 
 
 def _resumptions(jobset: Object, active: list[Object], status: Object, now: float) -> tuple[Write, ...]:
@@ -221,17 +219,7 @@ def _resumption(job: Object, rjob: Object) -> list[Write]:
 
 
 def _deletions(jobs: Iterable[Object]) -> tuple[Write, ...]:
-    return tuple(
-        Delete(
-            JOBS,
-            job["metadata"]["name"],
-            job["metadata"]["namespace"],
-            job["metadata"]["uid"],
-            propagation="Foreground",
-        )
-        for job in jobs
-        if not is_deleting(job)
-    )
+    return tuple(Delete(JOBS, job, propagation="Foreground") for job in jobs if not is_deleting(job))
 
 
 def _in_order(jobset: Object) -> bool:

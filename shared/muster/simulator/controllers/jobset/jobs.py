@@ -6,7 +6,7 @@ import hashlib
 
 from muster.cluster.interface import Object
 from muster.simulator.apiserver.objects import copied
-from muster.simulator.controllers.framework.fields import controller_reference
+from muster.simulator.controllers.fields import controller_reference
 
 PREFIX = "jobset.sigs.k8s.io/"
 REPLICATED_JOB = PREFIX + "replicatedjob-name"

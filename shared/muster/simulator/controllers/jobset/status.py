@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.cluster.interface import Object
-from muster.simulator.controllers.framework.fields import condition, labels_of, timestamp
+from muster.simulator.controllers.fields import condition, labels_of, timestamp
 from muster.simulator.controllers.jobset.jobs import REPLICATED_JOB
 
 

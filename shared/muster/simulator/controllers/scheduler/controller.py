@@ -11,11 +11,8 @@ from dataclasses import dataclass, replace
 
 from muster.cluster.interface import Object
 from muster.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
-from muster.simulator.controllers.framework.cache import Cache
-from muster.simulator.controllers.framework.execute import SCHEDULER
-from muster.simulator.controllers.framework.fields import condition, is_deleting, key_of, node_of, timestamp
-from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import Bind, RecordEvent, Result, Write, strategic_status
+from muster.simulator.controllers.fields import condition, is_deleting, key_of, node_of, timestamp
+from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
 from muster.simulator.controllers.scheduler.cycle import (
     NO_VICTIMS,
     UNSCHEDULABLE,
@@ -32,6 +29,7 @@ from muster.simulator.controllers.scheduler.tree import (
     trees,
     uses_default_scheduler,
 )
+from muster.simulator.controllers.writes import SCHEDULER, Bind, RecordEvent, Result, Write, strategic_status
 
 COMPONENT = "default-scheduler"
 OLD_POD_GROUPS = replace(POD_GROUPS, version="v1alpha2")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from muster.cluster.interface import Object
 from muster.objects.quantities import milli
-from muster.simulator.controllers.framework.fields import is_finished_pod, labels_of, node_of
+from muster.simulator.controllers.fields import is_finished_pod, labels_of, node_of
 
 PODS = "pods"
 

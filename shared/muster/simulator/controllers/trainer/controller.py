@@ -20,8 +20,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.yaml_files import SafeDumper, load
-from muster.simulator.controllers.framework.cache import Cache
-from muster.simulator.controllers.framework.fields import (
+from muster.simulator.controllers.fields import (
     condition,
     controller_of,
     controller_reference,
@@ -31,15 +30,15 @@ from muster.simulator.controllers.framework.fields import (
     with_condition,
     without_condition,
 )
-from muster.simulator.controllers.framework.worker import Key, ReconcileRequest
-from muster.simulator.controllers.framework.writes import (
+from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
+from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
+from muster.simulator.controllers.writes import (
     Create,
     RecordEvent,
     Result,
     Write,
     status_patch,
 )
-from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
 
 MANAGER = "trainer"
 MANAGED_BY = "trainer.kubeflow.org/trainjob-controller"

@@ -10,7 +10,7 @@ from typing import Any
 
 from muster.cluster.interface import Object
 from muster.simulator.apiserver.objects import copied
-from muster.simulator.controllers.framework.fields import controller_reference
+from muster.simulator.controllers.fields import controller_reference
 from muster.simulator.controllers.jobset.jobs import with_defaults
 
 ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
