@@ -1,7 +1,7 @@
 """The loop that all simulated controllers share: objects are watched, keys reconciled, writes executed.
 
-A response goes into the cache at once, so that a sync never acts again before it sees its own writes. Upstream
-controllers track "expectations" for the same purpose.
+A response goes into the cache at once, so that a sync never acts again before it sees its own writes.
+Upstream controllers track "expectations" for the same purpose.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RETRY_SECONDS = 0.2
 UNSERVED_SECONDS = 1.0
 """Interval between lists of a kind that is not served, such as one behind a feature gate."""
 FIRST_RETRY, LAST_RETRY = 0.02, 1.0
-"""Seconds until a failed key is reconciled again: doubled with each failure, from the first up to the last."""
+"""Seconds until a failed key is reconciled again, doubled with each failure."""
 
 Key = tuple[str, ...]
 

@@ -1,7 +1,7 @@
 """The writes of the simulated controllers, and their execution.
 
-A reconcile is pure: it reads objects and returns a `Result`. The writes are executed in order until one fails, as
-upstream controllers return an error from a sync.
+A reconcile is pure: it reads objects and returns a `Result`. The writes are executed in order until one
+fails, as upstream controllers return an error from a sync.
 """
 
 from __future__ import annotations

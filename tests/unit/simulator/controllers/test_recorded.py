@@ -87,10 +87,8 @@ def test_scaled_job(moment: str, makes: list[str], leaves: list[str]) -> None:
     writes = job_controller.sync(story["job"], story["pods"], NOW, job_controller.Backoff(0.0)).writes
     created = [write.body["metadata"]["labels"] for write in writes if isinstance(write, Create)]
     assert [labels["batch.kubernetes.io/job-completion-index"] for labels in created] == makes
-    assert (
-        sorted(write.item["metadata"]["name"].split("-")[1] for write in writes if isinstance(write, Delete))
-        == leaves
-    )
+    deleted = [write.item["metadata"]["name"] for write in writes if isinstance(write, Delete)]
+    assert sorted(name.split("-")[1] for name in deleted) == leaves
 
 
 @pytest.mark.parametrize(
