@@ -158,9 +158,11 @@ class Executor:
 
     def _patch(self, write: Patch) -> Iterator[Change]:
         namespace, name = key_of(write.item)
-        options = {"patch": write.patch, "manager": write.manager, "subresource": write.subresource}
+        target = (write.resource, name, namespace)
         try:
-            response = self._client.patch(write.resource, name, namespace, write.body, **options)
+            response = self._client.patch(
+                *target, write.body, patch=write.patch, manager=write.manager, subresource=write.subresource
+            )
         except errors.Gone:
             yield from self._read_back(write.resource, write.item)
             return
