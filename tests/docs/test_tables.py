@@ -8,13 +8,13 @@ from dataclasses import fields
 
 import pytest
 
-from muster.events.replies import REPLIES
 from muster.objects import yaml_files
 from muster.policy.reasons import Reason
 from muster.runtime import steps
 from muster.runtime.config import Settings
 from tests.docs.commands import ROOT
 from tests.manifests.test_observability import exported_samples
+from tests.schemas.replies import REPLIES
 
 OPERATIONS = (ROOT / "docs/operations.md").read_text()
 COMPOSING = (ROOT / "docs/composing.md").read_text()

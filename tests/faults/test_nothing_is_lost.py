@@ -42,22 +42,16 @@ SWEEP = {"specversion": "1.0", "id": "sweep", "source": "/tests", "type": "dev.m
 Fault = Callable[[random.Random], tuple[int, Mapping[str, str], Any] | None]
 
 
-def status(code: int, reason: str, **headers: str) -> tuple[int, Mapping[str, str], Any]:
+def status(code: int, reason: str) -> tuple[int, Mapping[str, str], Any]:
     """Return an error answer of the API server."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
-    return code, headers, body | {"message": f"a fault of this test: {reason}"}
+    return code, {}, body | {"message": f"a fault of this test: {reason}"}
 
 
 def refuses_one_in_eight(chance: random.Random) -> tuple[int, Mapping[str, str], Any] | None:
     """Refuse a request: a conflict, an overload, a crash or expired credentials."""
-    answers = (
-        status(409, "Conflict"),
-        status(429, "TooManyRequests", **{"Retry-After": "1"}),
-        status(500, "InternalError"),
-        status(503, "ServiceUnavailable"),
-        status(401, "Unauthorized"),
-    )
-    return chance.choice(answers) if chance.random() < 0.125 else None
+    answers = ((409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError"), (401, "Unauthorized"))
+    return status(*chance.choice(answers)) if chance.random() < 0.125 else None
 
 
 def is_slow(chance: random.Random) -> None:
@@ -81,13 +75,9 @@ def a_cluster(fault: Fault | None = None) -> Iterator[Stack]:
     """Run the local stack with a fault in the requests of its functions."""
     with Stack(StackOptions()) as stack:
         assert stack.server is not None
-        labels = {"muster.dev/gang-jobs": "enabled"}
-        namespace = {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            "metadata": {"name": NAMESPACE, "labels": labels},
-        }
-        stack.client.create(NAMESPACES, namespace, manager="tests")
+        metadata = {"name": NAMESPACE, "labels": {"muster.dev/gang-jobs": "enabled"}}
+        home = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        stack.client.create(NAMESPACES, home, manager="tests")
         chance = random.Random(1)  # noqa: S311 - chance that can be repeated is the point
 
         def intercept(request: Request) -> tuple[int, Mapping[str, str], Any] | None:

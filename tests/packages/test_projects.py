@@ -156,13 +156,3 @@ def test_the_commands_of_the_readme_print_the_golden_plan(
     printed = CliRunner().invoke(main, plan.arguments)
     assert printed.exit_code == 0, printed.output
     assert printed.stdout == (ROOT / case / "plan.yaml").read_text()
-
-
-def test_the_table_names_every_function_and_its_events_out() -> None:
-    """functions/README.md has one row for each step, and each word it answers with."""
-    text = (ROOT / "functions" / "README.md").read_text()
-    assert set(re.findall(r"^\| \[(\w+)\]\(\1\)", text, re.MULTILINE)) == set(STEPS)
-    policy = "".join(path.read_text() for path in (ROOT / "shared" / "muster" / "policy").rglob("*.py"))
-    words = re.findall(r'Reply\(\s*"([a-z-]+)"(?: if \S+ else "([a-z-]+)")?', policy)
-    assert words
-    assert [word for pair in words for word in pair if word and f"`{word}`" not in text] == []

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from muster.events.replies import REPLIES, reply_event
+from muster.events.replies import reply_event
 from muster.policy.model import Plan
 from muster.replay.replay import ReplayInput, replay
 from muster.runtime import steps
 from muster.testing import plan_of
 from tests.replays import recorded
 from tests.replays.golden import GoldenCase, cases
-from tests.schemas.replies import FOLDER, schemas
+from tests.schemas.replies import FOLDER, REPLIES, schemas
 
 CASES = cases()
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

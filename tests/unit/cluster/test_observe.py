@@ -62,10 +62,8 @@ def test_the_root_owner_is_found(subject: Object) -> None:
 @pytest.mark.parametrize(
     ("subject", "objects", "owner"),
     [
-        pytest.param(a_job(), (), "", id="gone"),
         pytest.param(a_job(), (a_job(OTHER),), "", id="another Job has its name"),
         pytest.param(CHILD, (CHILD, a_jobset(modifiers=[OTHER])), "", id="its JobSet was made anew"),
-        pytest.param(JOBSET, (JOBSET, a_trainjob(OTHER)), "", id="its TrainJob was made anew"),
         pytest.param(ASIDE, (TRAINJOB, JOBSET, ASIDE), "JobSet aside", id="not the JobSet of the TrainJob"),
         pytest.param(a_job(), (a_job(owned_by(VOLCANO)),), "Job llama", id="below an unknown controller"),
         pytest.param(

@@ -100,17 +100,6 @@ def test_the_events_of_each_step(step: str) -> None:
                 assert subject.reason == Reason.NOT_FOR_THIS_STEP
 
 
-@pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("group", ["batch.volcano.sh", "kueue.x-k8s.io", "scheduling.x-k8s.io"])
-def test_kinds_of_other_groups(step: str, group: str) -> None:
-    """Volcano has a Job, Kueue a Workload, coscheduling a PodGroup."""
-    for kind in ("Job", "Workload", "PodGroup"):
-        body = an_object(f"{group}/v1", kind, "x", "u")
-        subject = STEPS[step](ResourceEvent("id", ADD, ref(body), body))
-        assert isinstance(subject, NoOp)
-        assert subject.reason == Reason.NOT_FOR_THIS_STEP
-
-
 GROUP = "llama-main-33333333"
 MADE_BY = "muster-create-pod-groups"
 SCHEDULED = with_condition("muster.dev/PodGroupsScheduled")

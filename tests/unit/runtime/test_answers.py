@@ -31,18 +31,6 @@ def test_done_and_nothing_are_202_without_a_body(decision: Any) -> None:
     assert "Content-Type" not in answer.headers
 
 
-def test_reply_is_200_with_exactly_one_cloudevent() -> None:
-    """A step's reply is the answer itself, in binary mode; a second delivery gets the same one."""
-    handler = a_handler()
-    answer = handler.handle(*an_event())
-    assert answer.status == 200
-    assert answer.headers["ce-type"] == "dev.muster.patch_pods.gates_lifted"
-    assert answer.headers["ce-id"] == "421c.patch_pods"
-    assert answer.headers["ce-time"] == "2026-11-21T08:00:00Z"
-    assert json.loads(answer.body)["pods"] == 2
-    assert handler.handle(*an_event()) == answer
-
-
 @pytest.mark.parametrize("decision", [NoOp(Reason.BEING_DELETED, requeue=True), replace(DONE, requeue=True)])
 def test_come_again_is_409(decision: Any) -> None:
     """A decision may ask for the event once more; then there is no reply event."""

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import http.client
-import json
-import os
 import re
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -19,12 +13,9 @@ import pytest
 from muster.cluster import errors
 from muster.runtime.config import BadSettingError, Settings, from_environment
 from muster.runtime.dead_letter import DeadLetters
-from muster.runtime.knative import Function
 from muster.runtime.serve import Functions, main
 from tests.unit.runtime.fakes import NOW, FakeCluster, a_client, a_handler, a_step, an_event, until
 from tests.unit.runtime.test_readiness import Authorizer
-
-COMMAND = [sys.executable, "-m", "muster.runtime.serve"]
 
 
 @pytest.mark.parametrize(("method", "path", "status"), [("POST", "/events", 404), ("PUT", "/", 405)])
@@ -69,70 +60,6 @@ def test_several_functions_of_a_process() -> None:
         re.findall(r'function="\w+"', exposition)
     )
     until(lambda: client.get("/health/readiness").text == "OK\n")
-
-
-@pytest.mark.parametrize("headers", [{}, {"transfer-encoding": "chunked"}])
-def test_an_event_behind_funcs_middleware(headers: dict[str, str]) -> None:
-    """ASGI on an event loop, the app in threads; a body without a length is not taken for an empty one."""
-    cluster = FakeCluster()
-    function = Function(Functions((a_handler(cluster=cluster), cluster)))
-    event, body = an_event()
-    chunks, sent = [body[:10], body[10:]], []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": chunks.pop(0), "more_body": bool(chunks)}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    lines = [(name.encode(), value.encode()) for name, value in (event | headers).items()]
-    scope = {"type": "http", "http_version": "1.1", "method": "POST", "path": "/", "root_path": "",
-             "query_string": b"", "headers": lines}  # fmt: skip
-    asyncio.run(function.handle(scope, receive, send))
-    assert sent[0]["status"] == 200
-    assert dict(sent[0]["headers"])[b"ce-type"] == b"dev.muster.patch_pods.gates_lifted"
-    assert function.alive() == (True, "OK")
-    function.stop()
-    function._asgi.executor.shutdown()
-
-
-@pytest.fixture
-def process() -> Iterator[subprocess.Popen[str]]:
-    """The step create_workload, listening; its API server is away."""
-    command = [*COMMAND, "create-workload", "--port", "0"]
-    environment = {**os.environ, "MUSTER_API_SERVER": "http://127.0.0.1:9"}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as started:
-        try:
-            yield started
-        finally:
-            started.kill()
-
-
-def test_life_of_a_process(process: subprocess.Popen[str]) -> None:
-    """It says where it listens, answers and logs each event, and ends cleanly on a signal."""
-    assert process.stdout
-    listening = re.fullmatch(
-        r"create_workload listens on http://127\.0\.0\.1:(\d+)\n", process.stdout.readline()
-    )
-    assert listening
-    connection = http.client.HTTPConnection("127.0.0.1", int(listening[1]), timeout=20)
-    headers, _ = an_event(type="dev.knative.apiserver.ref.add")
-
-    def post(body: Any) -> tuple[int, str]:
-        connection.request("POST", "/", body, headers)
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())["reason"]
-
-    job = {"apiVersion": "batch/v1", "kind": "Job", "namespace": "team-a", "name": "llama"}
-    assert post(json.dumps(job)) == (503, "Unavailable")
-    logged = json.loads(process.stdout.readline())
-    assert (logged["outcome"], logged["kind"], logged["name"]) == ("requeue", "Job", "llama")
-    # An iterable body is sent in chunks, without a Content-Length.
-    assert post(iter([b'{"apiVersion":', b'"batch/v1"}'])) == (400, "UnreadableEvent")
-    assert "data.kind" in json.loads(process.stdout.readline())["message"]
-    connection.close()
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(10) == 0
 
 
 @pytest.mark.parametrize(

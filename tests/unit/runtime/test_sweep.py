@@ -13,13 +13,11 @@ from muster.cluster import errors
 from muster.cluster.interface import Object, Objects
 from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.observe.sweep import Listing, objects_of
-from muster.events.model import Sweep
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NODES, PODS, Resource
 from muster.policy.model import Action, GangReport, NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.http.responses import HttpAnswer
-from muster.runtime.sweep import jitter
 from tests.unit.runtime.fakes import DONE, a_handler, a_step, an_event
 
 TEAMS = ("team-a", "team-b", "team-c")
@@ -179,10 +177,3 @@ def test_which_namespaces_are_swept(resource: Resource, namespace: str, read: li
     world = World()
     swept(a_sweeper(world, nothing, resource=resource, namespace=namespace))
     assert world.calls == read
-
-
-def test_a_function_waits_as_its_name_and_the_event_say() -> None:
-    """All functions get the same event, and a retry has the same delay."""
-    delays = {name: jitter(Sweep("7"), a_step(name=name), 2.0) for name in ("patch_pods", "resize_gang")}
-    assert 0 <= min(delays.values()) < max(delays.values()) < 2
-    assert jitter(Sweep("7"), a_step(), 2.0) == delays["patch_pods"]

@@ -167,7 +167,7 @@ def test_a_sweep_counts_all_gangs() -> None:
     assert read(a_handler(), "muster_gangs_placed") == {}
 
 
-@pytest.mark.parametrize("failure", [None, errors.Conflict("late", status=409), errors.Unavailable("away")])
+@pytest.mark.parametrize("failure", [None, errors.Unavailable("away")])
 def test_milestones_are_counted_once_they_are_written(failure: Exception | None) -> None:
     """By the owner's kind, or by the reason; a write that failed counts nothing."""
     action = replace(
