@@ -36,14 +36,11 @@ class DeadLetters:
     """Keeps the newest dead letters, up to a limit; safe to use from several threads."""
 
     def __init__(self, cluster: RawCluster, settings: Settings, clock: Clock) -> None:
-        self.name = NAME
-        self.manager = MANAGER
-        self.permissions = PERMISSIONS
+        self.name, self.manager, self.permissions = NAME, MANAGER, PERMISSIONS
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(NAME, lambda: self.in_flight.count)
-        self._cluster = cluster
-        self._clock = clock
+        self._cluster, self._clock = cluster, clock
         self.namespace = settings.dead_letter_namespace or own_namespace()
         self._kept: list[str] | None = None
         self._lock = Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import TypeVar
 
@@ -38,8 +39,7 @@ class DeadlineClient:
         self.policy_namespace = cluster.policy_namespace
         self._seconds = seconds
         self._end = time.monotonic() + seconds
-        self._on_call = on_call
-        self._spans = spans
+        self._on_call, self._spans = on_call, spans
         self._lock = Lock()
         self.calls = 0
         self.newest = False
@@ -63,11 +63,9 @@ class DeadlineClient:
     ) -> Objects:
         """See `Cluster`."""
         at = "" if self.newest and as_of != FROM_CACHE else as_of
-        return self._forward(
-            "list",
-            resource.plural,
-            lambda: self._cluster.list(resource, namespace, labels=labels, fields=fields, as_of=at),
-        )
+        options = {"labels": labels, "fields": fields, "as_of": at}
+        call = partial(self._cluster.list, resource, namespace, **options)
+        return self._forward("list", resource.plural, call)
 
     def write(self, action: Action, manager: str) -> Object:
         """See `Cluster`."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from threading import Condition
 from typing import Any
 
@@ -105,34 +106,23 @@ class Handler:
     def __init__(
         self, step: Step, cluster: Cluster, settings: Settings, clock: Clock, spans: Spans | None = None
     ) -> None:
-        self.step = step
-        self.name = step.name
-        self.manager = step.manager
-        self.permissions = step.all_permissions
+        self.step, self.settings = step, settings
+        self.name, self.manager, self.permissions = step.name, step.manager, step.all_permissions
         self.namespace = settings.namespace
-        self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
         self._runs = Runs()
-        self._sweeps = Sweeps(
-            step,
-            clock,
-            namespace=settings.namespace,
-            run=self._run,
-            on_outcome=self.metrics.swept,
-            on_finished=lambda gangs: self.metrics.swept_all(clock(), gangs),
-        )
+        self._sweeps = Sweeps(step, clock, settings.namespace, self._run, self.metrics)
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
         """Return the answer to a request that should be a CloudEvent; never raises."""
         with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
-            cluster = DeadlineClient(
-                self._cluster, self.settings.deadline_seconds, self.metrics.called, self._spans
-            )
+            seconds = self.settings.deadline_seconds
+            cluster = DeadlineClient(self._cluster, seconds, self.metrics.called, self._spans)
             event: Event | None = None
             reply: HTTPMessage | None = None
             about = logs.claimed(headers)
@@ -167,9 +157,8 @@ class Handler:
             raise UnreadableEvent(message, f"data.{path}") from None
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
-        outcome, is_shared = self._runs.outcome(
-            subject, cluster.seconds_left, lambda: self._run(cluster, subject)
-        )
+        run = partial(self._run, cluster, subject)
+        outcome, is_shared = self._runs.outcome(subject, cluster.seconds_left, run)
         return replace(outcome, actions=0, reply=None) if is_shared else outcome
 
     def _run(self, cluster: DeadlineClient, subject: ObjectRef) -> Outcome:

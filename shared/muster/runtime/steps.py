@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from traceback import extract_tb
-from types import MappingProxyType
 
 from muster.data import FUNCTIONS
 from muster.runtime.step import Step
@@ -33,13 +32,13 @@ def step_named(name: str) -> Step:
     return load_step(step_file(name))
 
 
-def step_file(name: str, own: Mapping[str, Path] = MappingProxyType({})) -> Path:
+def step_file(name: str, own: Mapping[str, Path] | None = None) -> Path:
     """Return the step.py of a step or Service."""
     folder, service = name.replace("-", "_"), name.replace("_", "-")
-    if service in own:
+    if own and service in own:
         return own[service]
     if folder not in step_names():
-        raise LookupError(f"no function {name!r}; known: {', '.join([*step_names(), *own])}")
+        raise LookupError(f"no function {name!r}; known: {', '.join([*step_names(), *(own or ())])}")
     return FUNCTIONS / folder / _STEP
 
 

@@ -20,6 +20,7 @@ from muster.runtime.http import responses
 from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
 from muster.runtime.step import Step
 from muster.runtime.telemetry import logs
+from muster.runtime.telemetry.metrics import Metrics
 
 
 class Sweeps:
@@ -36,18 +37,15 @@ class Sweeps:
         self,
         step: Step,
         clock: Callable[[], datetime],
-        *,
-        namespace: str = "",
+        namespace: str,
         run: Callable[[DeadlineClient, ObjectRef], Outcome],
-        on_outcome: Callable[[Outcome], None],
-        on_finished: Callable[[GangTally], None],
+        metrics: Metrics,
     ) -> None:
         self._step = step
         self._clock = clock
         self._namespace = namespace
         self._run = run
-        self._on_outcome = on_outcome
-        self._on_finished = on_finished
+        self._metrics = metrics
         self._sweeping = Lock()
         self._left = deque[str]()
         """The namespaces that are left of the round."""
@@ -80,7 +78,7 @@ class Sweeps:
                 for outcome in here:
                     self._gangs.add(outcome.gangs)
         if not self._left:
-            self._on_finished(self._gangs)
+            self._metrics.swept_all(self._clock(), self._gangs)
         counts = sorted(Counter(str(outcome.reason) for outcome in outcomes).items())
         message = ", ".join(f"{count} {reason}" for reason, count in counts) or "no objects"
         message += f"; {len(self._left)} namespaces left to the next sweep" if self._left else ""
@@ -120,7 +118,7 @@ class Sweeps:
 
     def _noted(self, outcome: Outcome, event: Sweep) -> Outcome:
         """Return an outcome of this sweep, counted, and with a log line if it is a write or a failure."""
-        self._on_outcome(outcome)
+        self._metrics.swept(outcome)
         if outcome.kind is not OutcomeKind.NOTHING:
             logs.outcome_line(self._step.name, outcome, event=logs.claim(event.id), type="sweep")
         return outcome

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -22,22 +21,8 @@ class ReadOnlyError(Exception):
     """A step tried to write to a read-only cluster."""
 
 
-class ReadOnly(ABC):
-    """A cluster without writes."""
-
-    @abstractmethod
-    def list(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
-    ) -> Objects:
-        """Return the objects of a kind that match the selectors."""
-
-    def write(self, action: Action, manager: str) -> Object:
-        """Raise ReadOnlyError."""
-        raise ReadOnlyError(f"{manager} may not {action.verb} {action.target}")
-
-
-class Snapshot(ReadOnly):
-    """A cluster of objects as they were at one moment."""
+class Snapshot:
+    """A cluster of objects as they were at one moment, without writes."""
 
     policy_namespace = POLICY_NAMESPACE
 
@@ -79,7 +64,7 @@ class Snapshot(ReadOnly):
             for body in self._candidates(resource, labels)
             if namespace in ("", body["metadata"].get("namespace", ""))
         ]
-        return [body for body in found if selected(body, labels, fields)] if labels or fields else found
+        return [body for body in found if _selected(body, labels, fields)] if labels or fields else found
 
     def _candidates(self, resource: Resource, labels: str) -> Iterable[Object]:
         key, _, value = labels.partition("=")
@@ -92,6 +77,10 @@ class Snapshot(ReadOnly):
             for body in bodies:
                 by_value[(body["metadata"].get("labels") or {}).get(key, "")].append(body)
         return by_value.get(value, ())
+
+    def write(self, action: Action, manager: str) -> Object:
+        """Raise ReadOnlyError."""
+        raise ReadOnlyError(f"{manager} may not {action.verb} {action.target}")
 
     def served_versions(self, group: str) -> frozenset[str]:
         """Return the API as Kubernetes 1.37 with all feature gates serves it."""
@@ -106,22 +95,18 @@ class Snapshot(ReadOnly):
         """Do nothing: the served versions are fixed."""
 
 
-def selected(body: Object, labels: str = "", fields: str = "") -> bool:
+def _selected(body: Object, labels: str = "", fields: str = "") -> bool:
     """Whether an object matches the selectors; an absent field equals "", as in the API server."""
-    return _matches(labels, body["metadata"].get("labels") or {}, None) and (
-        not fields or _matches(fields, _flat(body), "")
-    )
-
-
-def _matches(selector: str, values: Mapping[str, str], absent: str | None) -> bool:
-    for key, wanted, negated in _requirements(selector):
-        if (key in values if wanted is None else values.get(key, absent) == wanted) is negated:
-            return False
-    return True
+    own = body["metadata"].get("labels") or {}
+    return all(
+        ((key in own) if wanted is None else own.get(key) == wanted) is not negated
+        for key, wanted, negated in _requirements(labels)
+    ) and all((_field(body, key) == wanted) is not negated for key, wanted, negated in _requirements(fields))
 
 
 @lru_cache(maxsize=64)
 def _requirements(selector: str) -> tuple[tuple[str, str | None, bool], ...]:
+    """Return key, value and negation of each requirement; the value is None if any will do."""
     requirements = []
     for requirement in filter(None, selector.split(",")):
         match = _REQUIREMENT.fullmatch(requirement)
@@ -132,12 +117,7 @@ def _requirements(selector: str) -> tuple[tuple[str, str | None, bool], ...]:
     return tuple(requirements)
 
 
-def _flat(body: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Return the fields of an object by dotted path, without lists."""
-    flat: dict[str, str] = {}
-    for name, value in body.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{name}.")
-        elif not isinstance(value, list):
-            flat[f"{prefix}{name}"] = str(value)
-    return flat
+def _field(body: Any, path: str) -> str:
+    for name in path.split("."):
+        body = body.get(name) if isinstance(body, dict) else None
+    return "" if body is None else str(body)

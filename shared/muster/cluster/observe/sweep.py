@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from muster.cluster import errors
 from muster.cluster.interface import FROM_CACHE, Cluster, Object, Objects
-from muster.cluster.observe.snapshot import ReadOnly, Snapshot
+from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.read import list_if_served
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.pods import Pod
@@ -59,7 +59,7 @@ def groups_and_owners() -> tuple[Listing, ...]:
     return tuple(map(Listing, (*_CREATED_BY_MUSTER, *(kind.resource for kind in KINDS))))
 
 
-class ListedNamespace(ReadOnly):
+class ListedNamespace(Snapshot):
     """A namespace as lists of its kinds show it; whatever else is asked for is read live, once."""
 
     def __init__(self, cluster: Cluster, namespace: str, listings: Iterable[Listing]) -> None:
@@ -69,20 +69,19 @@ class ListedNamespace(ReadOnly):
         self._answers: dict[Hashable, Any] = {}
         self._listed: set[Resource] = set()
         bodies: Objects = []
-        for listing in listings:
-            resource, labels, fields = listing.resource, listing.labels, listing.fields
-            if resource.namespaced == bool(namespace):
+        for of in listings:
+            if of.resource.namespaced == bool(namespace):
                 with suppress(errors.ApiGone):
                     bodies += cluster.list(
-                        resource, namespace, labels=labels, fields=fields, as_of=FROM_CACHE
+                        of.resource, namespace, labels=of.labels, fields=of.fields, as_of=FROM_CACHE
                     )
-                    self._listed.add(resource)
-        self._snapshot = Snapshot(bodies)
+                    self._listed.add(of.resource)
+        super().__init__(bodies)
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """Return the object as it was listed; of a kind that was not, the live one."""
         if self._has(resource, namespace):
-            return self._snapshot.get(resource, name, namespace)
+            return super().get(resource, name, namespace)
         return self._once(
             ("get", resource, name, namespace), lambda: self._live.get(resource, name, namespace)
         )
@@ -92,7 +91,7 @@ class ListedNamespace(ReadOnly):
     ) -> Objects:
         """Return the listed objects that match the selectors; of other kinds the live ones."""
         if self._has(resource, namespace):
-            return self._snapshot.list(resource, namespace, labels=labels, fields=fields)
+            return super().list(resource, namespace, labels=labels, fields=fields)
         return self._once(
             ("list", resource, namespace, labels, fields),
             lambda: self._live.list(resource, namespace, labels=labels, fields=fields, as_of=as_of),

@@ -34,10 +34,8 @@ class Readiness:
         permissions: Permissions = frozenset(),
         namespace: str = "",
     ) -> None:
-        self._cluster = cluster
-        self._function = function
-        self._manager = manager
-        self._namespace = namespace
+        self._cluster, self._namespace = cluster, namespace
+        self._function, self._manager = function, manager
         self._not_granted = permissions
         self._logged_message = ""
         self._asking = Lock()
