@@ -26,13 +26,7 @@ from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import WorkloadPolicy
-from muster.policy.sources.source import (
-    DEFAULT,
-    EffectivePolicy,
-    InvalidPolicy,
-    PolicySource,
-    resolve_policy,
-)
+from muster.policy.sources.source import DEFAULT, EffectivePolicy, InvalidPolicy, PolicySource, resolve_policy
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
 from muster.policy.tree.validation import (

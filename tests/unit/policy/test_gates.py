@@ -7,25 +7,10 @@ from itertools import pairwise
 import pytest
 
 from muster.policy.reasons import Reason
-from tests.support.builders import (
-    being_deleted,
-    bound,
-    of_uid,
-    pods_of,
-    succeeded,
-)
+from tests.support.builders import being_deleted, bound, of_uid, pods_of, succeeded
 from tests.support.lifting import KeptGates, assert_ungated, ungated
 from tests.support.planning import Observed
-from tests.support.trees import (
-    CHAT,
-    DECODE,
-    GROUPS,
-    PREFILL,
-    a_composite,
-    a_policy,
-    below,
-    observed_tree,
-)
+from tests.support.trees import CHAT, DECODE, GROUPS, PREFILL, a_composite, a_policy, below, observed_tree
 
 SHORT = KeptGates(Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
 NEW_PREFILL, NEW_DECODE = pods_of(PREFILL), pods_of(DECODE)

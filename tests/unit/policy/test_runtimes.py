@@ -74,11 +74,7 @@ QUEUE = {"kai.scheduler/queue": "team-a"}
         ),
         pytest.param(
             ours(
-                a_runtime(
-                    "workload: {}",
-                    labels=QUEUE,
-                    pods={"schedulerName": "kai-scheduler"},
-                ),
+                a_runtime("workload: {}", labels=QUEUE, pods={"schedulerName": "kai-scheduler"}),
                 "kai.scheduler/queue",
                 "schedulerName",
             ),
@@ -128,7 +124,7 @@ def test_a_scheduler_chosen_by_a_user_stays_and_is_reported() -> None:
             "workload: {groups: [{name: a, replicatedJobs: [nod]}]}",
             ("workload.groups[0].replicatedJobs[0]", "nod", "node", "launcher"),
             id="a replicatedJob that is not there",
-        ),
+        )
     ],
 )
 def test_an_invalid_policy_is_reported_once_and_changes_nothing(policy: str, facts: tuple[str, ...]) -> None:

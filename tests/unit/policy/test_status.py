@@ -140,13 +140,11 @@ def test_the_condition_says_why_pods_keep_their_gate() -> None:
     ("given", "reason", "facts"),
     [
         pytest.param(
-            observed(
-                groups=[a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no such: class"}))],
-            ),
+            observed(groups=[a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no such: class"}))]),
             "RefusedByApi",
             (NAME, "no such: class"),
             id="a fallback group has its reason",
-        ),
+        )
     ],
 )
 def test_pod_groups_ready_is_false_with_the_cause(

@@ -42,6 +42,12 @@ LIMIT = 600
 NAME = "llama-main-33333333"
 
 
+def sources_of(then: str) -> tuple[PolicySource, ...]:
+    """A policy of the owner with a timeout."""
+    policy = f"workload: {{schedulingTimeoutSeconds: {LIMIT}, onTimeout: {then}}}"
+    return (PolicySource(PolicySourceKind.OWNER, "home", policy),)
+
+
 def given_waiting(
     seconds: float,
     then: str = "Report",
@@ -50,13 +56,11 @@ def given_waiting(
     owner: Object | None = None,
 ) -> Observed:
     """A gang of two that the scheduler refused so many seconds ago, with modifiers of its group and pods."""
-    policy = f"workload: {{schedulingTimeoutSeconds: {LIMIT}, onTimeout: {then}}}"
-    sources = (PolicySource(PolicySourceKind.OWNER, "home", policy),)
     modifiers = [pod] if pod else [gated()]
     pods = [a_pod(None, index, created(seconds + 60), *modifiers) for index in range(2)]
     pod_group = a_pod_group(NAME, group or refused(seconds))
     workload = a_workload(a_gang("main", 2))
-    return observed(owner, workload=workload, groups=[pod_group], pods=pods, sources=sources)
+    return observed(owner, workload=workload, groups=[pod_group], pods=pods, sources=sources_of(then))
 
 
 def refused(seconds: float) -> Modifier:
@@ -67,6 +71,12 @@ def refused(seconds: float) -> Modifier:
         group["status"]["conditions"][-1]["lastTransitionTime"] = ago(seconds)
 
     return modify
+
+
+def foreign(group: Object) -> None:
+    """Refused as long ago as the limit, and not made by Muster."""
+    refused(LIMIT)(group)
+    del group["metadata"]["labels"]
 
 
 def created(seconds: float) -> Modifier:
@@ -94,6 +104,7 @@ def timed_out(given: Observed) -> frozenset[str]:
         pytest.param(given_waiting(LIMIT - 1), False, id="a second less"),
         pytest.param(given_waiting(LIMIT, pod=gated("kueue.x-k8s.io/topology")), False, id="gates hold it"),
         pytest.param(given_waiting(LIMIT, pod=bound), False, id="its pods have nodes"),
+        pytest.param(given_waiting(LIMIT, group=foreign), False, id="a user's own group"),
         pytest.param(given_waiting(LIMIT, group=placed), True, id="restarted: the pods' creation counts"),
         pytest.param(given_waiting(LIMIT - 61, group=placed), False, id="restarted a moment ago"),
         pytest.param(given_waiting(LIMIT - 60, group=refused(LIMIT + 1)), True, id="resumed"),
@@ -128,17 +139,12 @@ def test_basic_lowers_min_count_to_one_and_says_why_on_the_group() -> None:
     assert patch.body["metadata"]["resourceVersion"] == "7"
 
 
-def given_up(then: str, pod: Modifier) -> Observed:
-    """A gang of two whose PodGroup says that it was given up."""
-    group = a_pod_group(NAME, placed, annotated({FALLBACK: "SchedulingTimedOut: it waited"}), min_count=1)
-    given = given_waiting(LIMIT, then)
-    pods = [a_pod(None, index, pod) for index in range(2)]
-    return observed(workload=a_workload(a_gang("main", 1)), groups=[group], pods=pods, sources=given.sources)
-
-
 def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:
     """Also when all its pods run: a restart would wait for the whole gang otherwise."""
-    given = given_up("Basic", bound)
+    group = a_pod_group(NAME, placed, annotated({FALLBACK: "SchedulingTimedOut: it waited"}), min_count=1)
+    pods = [a_pod(None, index, bound) for index in range(2)]
+    sources = sources_of("Basic")
+    given = observed(workload=a_workload(a_gang("main", 1)), groups=[group], pods=pods, sources=sources)
     assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
     assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "SchedulingTimedOut")
 
@@ -164,32 +170,21 @@ def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None
     jobset = a_jobset(first, second)
     half = a_child_job(jobset, "b", 0, with_status(succeeded=1, completedIndexes="0"))
     jobs = [a_child_job(jobset, "a", 0), half]
-    groups = [a_pod_group(f"llama-{name}-22222222", at, root=jobset) for name, at in
-              (("a", refused(LIMIT)), ("b", placed))]  # fmt: skip
-    policy = f"workload: {{schedulingTimeoutSeconds: {LIMIT}, onTimeout: Suspend}}"
+    groups = [
+        a_pod_group("llama-a-22222222", refused(LIMIT), root=jobset),
+        a_pod_group("llama-b-22222222", placed, root=jobset),
+    ]
     given = observed(
         jobset,
         jobs=jobs,
         workload=a_workload(a_gang("a", 2), a_gang("b", 2), root=jobset),
         groups=groups,
         pods=[*pods_of(jobs[0], gated(), created(LIMIT)), *pods_of(half, bound)],
-        sources=(PolicySource(PolicySourceKind.OWNER, "home", policy),),
+        sources=sources_of("Suspend"),
     )
     plan = plan_resize(given, NOW)
     assert isinstance(plan, Plan)
     assert [action.target.kind for action in plan.actions] == ["Event", "JobSet", "Workload", "PodGroup"]
-
-
-def test_a_users_own_group_never_times_out() -> None:
-    """Muster neither resizes nor annotates what it did not create."""
-
-    def own(group: Object) -> None:
-        refused(LIMIT)(group)
-        del group["metadata"]["labels"]
-
-    given = given_waiting(LIMIT, "Basic", group=own)
-    assert timed_out(given) == set()
-    assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
 
 
 def _reason(action: Action) -> str:

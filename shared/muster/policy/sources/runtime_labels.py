@@ -77,9 +77,5 @@ def labels_of(group: GroupPolicy) -> dict[str, str]:
         labels = {group_labels.LEADER_GROUP: group.name, group_labels.LEADER_GROUP_PER: per}
     else:
         size = str(group.size or "")
-        labels = {
-            group_labels.GROUP: group.name,
-            group_labels.GROUP_PER: per,
-            group_labels.GROUP_SIZE: size,
-        }
+        labels = {group_labels.GROUP: group.name, group_labels.GROUP_PER: per, group_labels.GROUP_SIZE: size}
     return {label: value for label, value in labels.items() if value}

@@ -23,12 +23,7 @@ from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.status.conditions import READY, SCHEDULED, Condition
 from muster.policy.status.gangs import GangStatus, gang_statuses
-from muster.policy.status.group_status import (
-    WORST_FIRST,
-    GroupStatus,
-    group_statuses,
-    groups_bound_alone,
-)
+from muster.policy.status.group_status import WORST_FIRST, GroupStatus, group_statuses, groups_bound_alone
 from muster.policy.tree.members import LiveMembers
 
 _REASONS = frozenset(map(str, Reason))

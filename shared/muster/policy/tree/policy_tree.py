@@ -124,8 +124,7 @@ class _TreeBuilder:
         largest = max([0, *labelled.sizes.values()])
         if asked is not None and asked > max(1, largest) and not self._kept:
             raise InvalidPolicyError(
-                f"{path}.schedulingPolicy.gang.minCount",
-                f"{asked} is more than the group's {largest} pods",
+                f"{path}.schedulingPolicy.gang.minCount", f"{asked} is more than the group's {largest} pods"
             )
         group = replace(labelled, gang=gang, pinned=asked, settings=_settings(policy))
         if not self._kept:
@@ -196,10 +195,7 @@ def _check_composite(group: Group, path: str) -> None:
         raise InvalidPolicyError(path, f"pods of one group must have the same schedulerName, not {names}")
     if len({pod_set.priority for pod_set in below}) > 1:
         priorities = ", ".join(sorted({str(pod_set.priority) for pod_set in below}))
-        raise InvalidPolicyError(
-            path,
-            f"pods of one group must have the same priority, not {priorities}",
-        )
+        raise InvalidPolicyError(path, f"pods of one group must have the same priority, not {priorities}")
 
 
 def with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:

@@ -20,7 +20,6 @@ from tests.support.builders import (
     a_replicated_job,
     a_trainjob,
     a_users_workload,
-    a_workload,
     an_object,
     annotated,
     being_deleted,
@@ -74,10 +73,7 @@ ELSEWHERE = a_jobset_of_trainjob(modifiers=[MULTIKUEUE])
         (observed(a_job(VOLCANO)), Reason.OTHER_SCHEDULER),
         (observed(a_job(RESPONDERS)), Reason.EVICTION_RESPONDERS),
         (observed(a_job(template_spec(nodeName="node-1"))), Reason.NODE_NAMED),
-        (
-            observed(a_job(template_spec(priorityClassName="system-node-critical"))),
-            Reason.PRIORITY_TOO_HIGH,
-        ),
+        (observed(a_job(template_spec(priorityClassName="system-node-critical"))), Reason.PRIORITY_TOO_HIGH),
         (observed(a_job(label="none")), Reason.OPTED_OUT),
         (observed(a_job(label=None)), Reason.NOT_MARKED),
         (observed(a_job(label="Main")), Reason.NOT_MARKED),
@@ -103,16 +99,10 @@ def test_the_workload_of_the_job_controller_is_left_alone(others: list[Object]) 
     assert decision.reason == Reason.UPSTREAM_GROUPS
 
 
-def of_musters_label(label: str) -> Object:
-    """A Workload with one of the two labels of Muster's."""
+def with_label(label: str, value: str) -> Object:
+    """A user's Workload with one of the two labels of Muster's."""
     own = a_users_workload()
-    labelled(
-        {
-            label: {group_labels.MANAGED_BY: group_labels.MUSTER, group_labels.OWNER_UID: ref(a_job()).uid}[
-                label
-            ]
-        }
-    )(own)
+    labelled({label: value})(own)
     return own
 
 
@@ -129,8 +119,8 @@ def of_owner(group: str, kind: str, name: str) -> Object:
         ([a_users_workload(a_basic("main"))], True, None),
         ([a_users_workload(a_gang("main", 2), a_basic("x"))], True, None),
         ([a_users_workload(name="llama-86f65b7bb7")], True, None),
-        ([of_musters_label(group_labels.MANAGED_BY)], True, None),
-        ([of_musters_label(group_labels.OWNER_UID)], True, None),
+        ([with_label(group_labels.MANAGED_BY, group_labels.MUSTER)], True, None),
+        ([with_label(group_labels.OWNER_UID, ref(a_job()).uid)], True, None),
         ([of_owner("batch", "Job", "other")], False, None),
         ([of_owner("batch", "CronJob", "llama")], False, None),
         ([of_owner("batch.volcano.sh", "Job", "llama")], False, None),
@@ -144,10 +134,3 @@ def test_a_workload_of_the_users_own(workloads: list[Object], is_used: bool, rea
     resolved = resolve(observed(others=workloads))
     assert isinstance(resolved, ResolvedOwner)
     assert ((resolved.own is not None), resolved.failure and resolved.failure.reason) == (is_used, reason)
-
-
-def test_musters_own_workload_is_not_the_users() -> None:
-    """Muster's labels distinguish them."""
-    resolved = resolve(observed(workload=a_workload()))
-    assert isinstance(resolved, ResolvedOwner)
-    assert resolved.own is None

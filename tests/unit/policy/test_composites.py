@@ -9,7 +9,7 @@ import pytest
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup
 from muster.policy import group_labels
-from muster.policy.model import NoOp, Plan
+from muster.policy.model import Action, Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
@@ -28,7 +28,6 @@ from tests.support.builders import (
     template_labelled,
     with_status,
 )
-from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_pod_groups, plan_resize, plan_workload
 from tests.support.trees import a_composite, below
 
@@ -42,13 +41,9 @@ workload:
       size: 2
       schedulingConstraints: {topology: [{key: rack}]}
 """
-OFF = SchedulingApi(composites=False)
-OLD = SchedulingApi(version="v1alpha2", composites=False)
 
 
-def sources(text: str = POLICY) -> tuple[PolicySource, ...]:
-    """A policy on the owner."""
-    return (PolicySource(PolicySourceKind.OWNER, "home", text),)
+SOURCES = (PolicySource(PolicySourceKind.OWNER, "home", POLICY),)
 
 
 def blocks(pods: int = 5, *modifiers: Any) -> Object:
@@ -74,20 +69,16 @@ def stored(*templates: Object) -> Object:
     return workload
 
 
-def plan(made: Plan | NoOp) -> Plan:
-    """The plan; fails where there is none."""
-    assert isinstance(made, Plan), made
-    return made
-
-
-def seen(**rest: Any) -> Observed:
-    """The Job in blocks with its stored Workload."""
-    return observed(blocks(), workload=stored(), sources=sources(), **rest)
+def creations() -> tuple[Action, ...]:
+    """The groups of the Job in blocks, by its stored Workload."""
+    plan = plan_pod_groups(observed(blocks(), workload=stored(), sources=SOURCES), NOW)
+    assert isinstance(plan, Plan), plan
+    return plan.actions
 
 
 def test_parents_are_made_before_children_and_named_by_them() -> None:
     """The CompositePodGroup first, with its counts; then a PodGroup for each block, the last one smaller."""
-    actions = plan(plan_pod_groups(seen(), NOW)).actions
+    actions = creations()
     made = [(action.target.kind, action.target.name) for action in actions]
     assert made == [
         ("CompositePodGroup", "llama-zone-33333333"),
@@ -109,7 +100,7 @@ def test_parents_are_made_before_children_and_named_by_them() -> None:
 
 def test_a_refused_composite_leaves_fallback_groups_for_all_below() -> None:
     """Its children would wait for a parent for ever."""
-    composite = plan(plan_pod_groups(seen(), NOW)).actions[0]
+    composite = creations()[0]
     event, *fallback = composite.if_refused
     assert [action.target.name for action in fallback] == [
         f"llama-main-33333333-{block}" for block in range(3)
@@ -118,13 +109,13 @@ def test_a_refused_composite_leaves_fallback_groups_for_all_below() -> None:
     assert event.target.kind == "Event"
 
 
-@pytest.mark.parametrize("api", [pytest.param(OFF, id="gate off"), pytest.param(OLD, id="Kubernetes 1.36")])
-def test_where_composites_are_not_served_such_a_policy_is_invalid(api: SchedulingApi) -> None:
-    """Said so, and basic fallback groups let the pods run."""
-    decision = plan(plan_workload(observed(blocks(), sources=sources(), scheduling=api), NOW))
-    assert decision.reason == Reason.INVALID_POLICY
-    assert mentions(decision.message, "CompositePodGroup")
-    made = [action.target.name for action in decision.actions if action.target.kind == "PodGroup"]
+def test_where_composites_are_not_served_such_a_policy_is_invalid() -> None:
+    """Basic fallback PodGroups let the pods run."""
+    api = SchedulingApi(composites=False)
+    plan = plan_workload(observed(blocks(), sources=SOURCES, scheduling=api), NOW)
+    assert isinstance(plan, Plan)
+    assert (plan.reason, "CompositePodGroup" in plan.message) == (Reason.INVALID_POLICY, True)
+    made = [action.target.name for action in plan.actions if action.target.kind == "PodGroup"]
     assert made == [f"llama-main-33333333-{block}" for block in range(3)]
 
 
@@ -145,7 +136,7 @@ def in_blocks(completed: str, *, pods: list[Object], groups: int = 3) -> Observe
     return observed(
         job,
         workload=stored(),
-        sources=sources(),
+        sources=SOURCES,
         groups=made,
         composites=(zone(groups),) if groups else (),
         pods=pods,
@@ -168,6 +159,7 @@ def min_group_counts(given: Observed) -> list[tuple[str, int]]:
 
 RUNNING = a_pod(blocks(5), 4, bound)
 GOING = a_pod(blocks(5), 4, bound, being_deleted)
+REPLACED, RESTARTED = ([("delete", 0), ("create", count)] for count in (2, 3))
 
 
 @pytest.mark.parametrize(
@@ -175,35 +167,12 @@ GOING = a_pod(blocks(5), 4, bound, being_deleted)
     [
         pytest.param(in_blocks("", pods=[RUNNING]), [], id="all blocks have something to run"),
         pytest.param(in_blocks("0", pods=[RUNNING]), [], id="one of a block has ended, the other has not"),
-        pytest.param(
-            in_blocks("0,1", pods=[RUNNING]), [("delete", 0), ("create", 2)], id="a whole block has ended"
-        ),
-        pytest.param(
-            in_blocks("0-3", pods=[RUNNING]), [("delete", 0), ("create", 1)], id="two blocks have ended"
-        ),
-        pytest.param(
-            in_blocks("0,x,1", pods=[RUNNING]),
-            [("delete", 0), ("create", 2)],
-            id="a file has an index that is no number",
-        ),
-        pytest.param(
-            in_blocks("", pods=[RUNNING], groups=1), [], id="all blocks count again, but one of them runs"
-        ),
-        pytest.param(
-            in_blocks("", pods=[], groups=1),
-            [("delete", 0), ("create", 3)],
-            id="restarted: all blocks count again and none runs",
-        ),
-        pytest.param(
-            in_blocks("", pods=[GOING], groups=1),
-            [("delete", 0), ("create", 3)],
-            id="restarted: what still runs is on its way out",
-        ),
-        pytest.param(
-            in_blocks("0,1", pods=[RUNNING], groups=0),
-            [("create", 2)],
-            id="the step that replaced it was stopped in between",
-        ),
+        pytest.param(in_blocks("0,1", pods=[RUNNING]), REPLACED, id="a whole block has ended"),
+        pytest.param(in_blocks("0,x,1", pods=[RUNNING]), REPLACED, id="an index is no number"),
+        pytest.param(in_blocks("", pods=[RUNNING], groups=1), [], id="all count again, but one runs"),
+        pytest.param(in_blocks("", pods=[], groups=1), RESTARTED, id="restarted: none runs"),
+        pytest.param(in_blocks("", pods=[GOING], groups=1), RESTARTED, id="restarted: what runs is going"),
+        pytest.param(in_blocks("0,1", pods=[RUNNING], groups=0), [("create", 2)], id="stopped in between"),
     ],
 )
 def test_child_groups_that_ended_are_no_longer_waited_for(given: Observed, done: list[Any]) -> None:

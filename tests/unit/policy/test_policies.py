@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from muster.objects.scheduling import Workload
 from muster.policy import limits
-from muster.policy.model import Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources import schema
 from muster.policy.sources.schema import InvalidPolicyError
@@ -29,12 +24,8 @@ from muster.policy.sources.source import (
     source_of_workload,
     sources_of_runtime,
 )
-from tests.support.builders import NOW, a_job, a_workload, annotated, observed, pods_of
-from tests.support.generated_policies import NOT_SLOW
-from tests.support.planning import plan_pods, plan_workload
+from tests.support.builders import a_workload, annotated
 
-PAGE = (Path(__file__).parents[4] / "docs" / "policy.md").read_text()
-GOOD = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 GROUP = "workload: {groups: [{name: a}, {name: b, groups: [{name: c, %s}]}]}"
 PATH = "workload.groups[1].groups[0]"
 LONG_KEY = f"{{topology: [{{key: {'a' * 254}/c}}]}}"
@@ -70,10 +61,7 @@ NINE_GROUPS = ", ".join(f"{{name: g{number}}}" for number in range(9))
             GROUP % "schedulingConstraints: {topology: [{key: a}, {key: b}]}",
             f"{PATH}.schedulingConstraints.topology",
         ),
-        (
-            GROUP % f"schedulingConstraints: {LONG_KEY}",
-            f"{PATH}.schedulingConstraints.topology[0].key",
-        ),
+        (GROUP % f"schedulingConstraints: {LONG_KEY}", f"{PATH}.schedulingConstraints.topology[0].key"),
         (
             GROUP % "schedulingConstraints: {topology: [{key: a..b/c}]}",
             f"{PATH}.schedulingConstraints.topology[0].key",
@@ -135,43 +123,6 @@ def test_the_limit_counts_bytes() -> None:
             schema.parse(text + longer)
     with pytest.raises(InvalidPolicyError, match=str(limits.POLICY_BYTES)):
         schema.check({"workload": {"groups": [{"name": "a", "replicatedJobs": ["node"] * 5000}]}})
-
-
-ANY_TEXT = st.text(max_size=200)
-YAML_TEXT = st.lists(
-    st.sampled_from([*"{}[]:,&*!|>%@`\"'#-?\n \t", "a", "workload", "groups", "name", "onFailure", "Hold"])
-    | st.sampled_from(["!!bool", "*a", "&a", "<<", "---", "\\x1b", "9" * 5000, "0x", "1:2", "2026-02-31"]),
-    max_size=60,
-).map("".join)
-
-
-@st.composite
-def mutated(draw: st.DrawFn) -> str:
-    """A policy of the page with some of its text replaced, repeated or left out."""
-    text: str = draw(st.sampled_from(GOOD))
-    for _ in range(draw(st.integers(1, 4))):
-        begin = draw(st.integers(0, len(text)))
-        end = draw(st.integers(begin, min(len(text), begin + 30)))
-        text = text[:begin] + draw(ANY_TEXT | YAML_TEXT | st.just(text[begin:end] * 2)) + text[end:]
-    return text
-
-
-@NOT_SLOW
-@given(st.one_of(st.text(), YAML_TEXT, mutated()))
-def test_any_text_lets_pods_run_or_holds_them(text: str) -> None:
-    """The pods of an owner get groups, fallback groups, or keep their gate because the policy says Hold."""
-    job = a_job()
-    source = PolicySource(PolicySourceKind.OWNER, "source", text)
-    world = observed(job, pods=pods_of(job), sources=(source,))
-    decision = plan_workload(world, NOW)
-    policy = resolve_policy((source,))
-    if isinstance(policy, InvalidPolicy):
-        assert policy.failure.message.isprintable()
-        assert isinstance(decision, Plan)
-        kinds = [action.target.kind for action in decision.actions]
-        assert ("PodGroup" in kinds) is not schema.asks_to_hold(text)
-        assert "Event" in kinds
-    plan_pods(world, NOW)
 
 
 @pytest.mark.parametrize(

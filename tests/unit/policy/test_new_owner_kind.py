@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -16,7 +15,6 @@ from muster.objects.resources import JOBSETS, Resource
 from muster.policy import owners
 from muster.policy.model import Plan, Verb
 from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec
-from muster.policy.reasons import Reason
 from muster.runtime.step import Step
 from muster.runtime.steps import load_step
 from tests.support.builders import (
@@ -54,23 +52,17 @@ UID = "77777777-5d0b-4a52-9a3e-0c6a1f0f2b11"
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The two lists that a new kind is entered in."""
     monkeypatch.setattr(resources, "ALL", [*resources.ALL, SWARMS])
-    monkeypatch.setattr(owners, "KINDS", owners.KINDS)
     owners.KINDS.insert(0, SWARM)
-
-
-@pytest.fixture(autouse=True)
-def _removed() -> Iterator[None]:
     yield
     owners.KINDS.remove(SWARM)
 
 
-def a_swarm(**spec: Any) -> Object:
+def a_swarm() -> Object:
     """The Swarm `llama`."""
-    swarm = an_object("example.dev/v1", "Swarm", "llama", UID)
-    return swarm | {"spec": spec}
+    return an_object("example.dev/v1", "Swarm", "llama", UID) | {"spec": {}}
 
 
 def its_jobset() -> Object:
@@ -102,58 +94,31 @@ def planned(name: str, objects: list[Object], subject: Object) -> Plan:
     return decision
 
 
-def test_its_jobset_leads_to_a_workload_of_its_own() -> None:
-    """The JobSet's event is about the Swarm: the Workload names it as controller and gangs its pods."""
-    jobset = its_jobset()
-    create_workload = step("create_workload")
-    assert create_workload.predicate(added(jobset)) == added(jobset).ref
-    plan = planned("create_workload", [a_swarm(), jobset, a_namespace()], jobset)
-    (action,) = plan.actions
-    assert (plan.reason, action.verb, action.target.name) == (Reason.WORKLOAD_CREATED, Verb.CREATE, "llama")
-    spec = (action.body or {})["spec"]
+def test_every_step_knows_it() -> None:
+    """The Workload and the conditions are the Swarm's; groups are named after its JobSet."""
+    swarm, jobset, namespace = a_swarm(), its_jobset(), a_namespace()
+    assert step("create_workload").predicate(added(jobset)) == added(jobset).ref
+    (action,) = planned("create_workload", [swarm, jobset, namespace], jobset).actions
+    workload = action.body or {}
+    spec = workload["spec"]
     assert spec["controllerRef"] == {"apiGroup": "example.dev", "kind": "Swarm", "name": "llama"}
     (template,) = spec["podGroupTemplates"]
     assert (template["name"], template["schedulingPolicy"]) == ("workers", {"gang": {"minCount": 4}})
-
-
-def test_its_groups_are_created_and_named_after_its_jobset() -> None:
-    """The name on the pods has the JobSet's UID; the group belongs to the Swarm."""
-    swarm, jobset, namespace = a_swarm(), its_jobset(), a_namespace()
-    workload = planned("create_workload", [swarm, jobset, namespace], jobset).actions[0].body or {}
     stored = {**workload, "metadata": {**workload["metadata"], "uid": "w", "resourceVersion": "1"}}
     objects = [swarm, jobset, namespace, stored, a_child_job(jobset, "workers", 0)]
-    plan = planned("create_pod_groups", objects, stored)
-    (action,) = plan.actions
+    (action,) = planned("create_pod_groups", objects, stored).actions
     assert action.target.name == "llama-workers-22222222"
     controller = (action.body or {})["metadata"]["ownerReferences"][0]
     assert (controller["kind"], controller["uid"], controller["controller"]) == ("Swarm", UID, True)
-
-
-def test_its_conditions_are_written_to_its_status() -> None:
-    """emit_conditions reports on the Swarm, without the prefix that a Job's conditions have."""
-    swarm, jobset, namespace = a_swarm(), its_jobset(), a_namespace()
-    workload = planned("create_workload", [swarm, jobset, namespace], jobset).actions[0].body or {}
-    stored = {**workload, "metadata": {**workload["metadata"], "uid": "w", "resourceVersion": "1"}}
-    plan = planned("emit_conditions", [swarm, jobset, namespace, stored], jobset)
-    patch = plan.actions[0]
+    patch = planned("emit_conditions", [swarm, jobset, namespace, stored], jobset).actions[0]
     assert (patch.verb, patch.target.kind, patch.subresource) == (Verb.PATCH, "Swarm", "status")
     types = [condition["type"] for condition in (patch.body or {})["status"]["conditions"]]
     assert types == ["PodGroupsReady", "PodGroupsScheduled"]
-
-
-def test_another_controller_s_swarm_is_left_alone() -> None:
-    """`spec.managedBy` counts for every kind."""
-    jobset = its_jobset()
-    loaded = step("create_workload")
-    objects = [a_swarm(managedBy="kueue.x-k8s.io/multikueue"), jobset, a_namespace()]
-    decision = loaded.plan(loaded.observe(Snapshot(objects), added(jobset).ref), NOW)
-    assert decision.reason == Reason.MANAGED_ELSEWHERE
 
 
 def test_a_sweep_lists_it() -> None:
     """Its objects are root owners; the JobSets that they run as are not."""
     loaded = step("create_workload")
     cluster = Snapshot([a_swarm(), its_jobset(), a_namespace()])
-    subjects = [str(subject) for subject in loaded.swept(cluster, "team-a")]
-    assert subjects == ["Swarm team-a/llama"]
+    assert [str(subject) for subject in loaded.swept(cluster, "team-a")] == ["Swarm team-a/llama"]
     assert SWARMS in {listing.resource for listing in loaded.lists}

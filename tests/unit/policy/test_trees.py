@@ -1,0 +1,368 @@
+"""The groups of an owner: by its group labels, under a policy, and why they are impossible."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from muster.policy import group_labels, limits
+from muster.policy.model import GroupingFailure
+from muster.policy.owners.job import Job
+from muster.policy.owners.jobset import JobSet
+from muster.policy.reasons import Reason
+from muster.policy.resolve import ResolvedOwner
+from muster.policy.sources import schema
+from muster.policy.sources.source import PolicySource, PolicySourceKind
+from muster.policy.tree.groups import Group, default_tree
+from muster.policy.tree.policy_tree import policy_tree
+from muster.policy.tree.validation import validate_tree
+from tests.support.builders import (
+    Object,
+    a_job,
+    a_jobset,
+    a_replicated_job,
+    annotated,
+    observed,
+    template_labelled,
+    template_spec,
+    with_spec,
+)
+from tests.support.messages import mentions
+from tests.support.planning import pod_sets_of, resolve
+
+PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
+BLOCKS = template_labelled({group_labels.GROUP_SIZE: "2"})
+LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
+WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
+NOT_INDEXED = with_spec(completionMode="NonIndexed")
+IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
+EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
+NODE_SELECTOR = annotated({"alpha.jobset.sigs.k8s.io/node-selector": "true"})
+HIGH = template_spec(priorityClassName="high")
+DATA, MODEL = {"step": "dataset-initializer"}, {"step": "model-initializer"}
+
+
+def job_of(
+    name: str, *modifiers: Any, label: str | None = None, ready: tuple[str, ...] = (), **of: Any
+) -> Any:
+    """A replicatedJob of two pods, in the group of its own name or another, after others are ready."""
+    entry = a_replicated_job(name, *modifiers, label=label or name, **of)
+    return entry | {"dependsOn": [{"name": one, "status": "Ready"} for one in ready]} if ready else entry
+
+
+def pod_sets(owner: Object, **labels: str) -> Any:
+    """The pod sets of a Job or JobSet in a namespace with these labels."""
+    if owner["kind"] == "Job":
+        return pod_sets_of(Job.read(owner), None, labels)
+    jobset = JobSet.read(owner)
+    return pod_sets_of(jobset, jobset, labels)
+
+
+def tree_of(owner: Object, groups: str, *, kept: bool = False) -> tuple[Group, ...] | GroupingFailure:
+    """The groups of an owner under `workload: {groups: ...}`, or why they are impossible."""
+    policy = schema.parse(f"workload: {{groups: {groups}}}").workload
+    assert policy is not None
+    tree = policy_tree(pod_sets(owner), policy, "home", kept=kept)
+    return tree if isinstance(tree, GroupingFailure) else validate_tree(tree, kept=kept) or tree
+
+
+GANGS: dict[str, tuple[Object, dict[str, dict[str, int]]]] = {
+    "all Jobs of a replicatedJob": (a_jobset(job_of("a", pods=3, replicas=2)), {"a": {"": 6}}),
+    "each Job its own": (a_jobset(job_of("a", PER_JOB, pods=3, replicas=2)), {"a": {"-0": 3, "-1": 3}}),
+    "the last block is smaller": (a_job(BLOCKS, pods=5), {"main": {"-0": 2, "-1": 2, "-2": 1}}),
+    "a leader": (a_job(LEADER, pods=3), {"driver": {"": 1}, "main": {"": 2}}),
+    "the leader is one of the pods at once": (
+        a_job(LEADER, with_spec(parallelism=3, completions=6)),
+        {"driver": {"": 1}, "main": {"": 2}},
+    ),
+    "the leader is the only pod at once": (
+        a_job(LEADER, with_spec(parallelism=1, completions=3)),
+        {"driver": {"": 1}, "main": {"": 0}},
+    ),
+    "leaders of all Jobs": (
+        a_jobset(job_of("a", LEADER, pods=3, replicas=2)),
+        {"driver": {"": 2}, "a": {"": 4}},
+    ),
+    "a block without its leader": (
+        a_job(LEADER, BLOCKS, pods=4),
+        {"driver": {"": 1}, "main": {"-0": 1, "-1": 2}},
+    ),
+    "no more than run at once": (a_job(with_spec(parallelism=2, completions=5)), {"main": {"": 2}}),
+    "no more than completions": (a_job(with_spec(parallelism=5, completions=2)), {"main": {"": 2}}),
+    "a work queue": (a_job(WORK_QUEUE, pods=3), {"main": {"": 3}}),
+    "without indexes all in block 0": (a_job(NOT_INDEXED, BLOCKS, pods=3), {"main": {"-0": 3}}),
+    "without indexes all leaders": (a_job(NOT_INDEXED, LEADER, pods=3), {"driver": {"": 3}, "main": {}}),
+    "no pods": (a_job(pods=0), {"main": {"": 0}}),
+    "no blocks yet": (a_job(BLOCKS, pods=0), {"main": {}}),
+    "one label on two": (
+        a_jobset(job_of("a", pods=1, label="g"), job_of("b", pods=3, label="g")),
+        {"g": {"": 4}},
+    ),
+    "an opted-out template": (a_jobset(job_of("a"), job_of("b", label="none")), {"a": {"": 2}}),
+    "a template for upstream": (a_jobset(job_of("a"), job_of("b", with_spec(scheduling={}))), {"a": {"": 2}}),
+    "group-per alone": (a_jobset(a_replicated_job("a", PER_JOB, replicas=2)), {"a": {"-0": 2, "-1": 2}}),
+}
+
+
+@pytest.mark.parametrize(("owner", "groups"), GANGS.values(), ids=GANGS)
+def test_groups(owner: Object, groups: dict[str, dict[str, int]]) -> None:
+    """The group labels of the pod templates make gangs; their sizes are the pods that run at once."""
+    tree = default_tree(pod_sets(owner, **{group_labels.NAMESPACE_SWITCH: "enabled"}))
+    assert all(group.gang for group in tree)
+    assert {group.name: group.sizes for group in tree} == groups
+
+
+def test_a_group_of_initializers_is_basic() -> None:
+    """They may wait for one another."""
+    (group,) = default_tree(
+        pod_sets(a_jobset(job_of("a", label="g", **DATA), job_of("b", label="g", **MODEL)))
+    )
+    assert (group.gang, group.sizes) == (False, {"": 4})
+
+
+def pair(*modifiers: Any) -> Object:
+    """A JobSet of prefill (4 pods) and decode (2 pods)."""
+    return a_jobset(job_of("prefill", *modifiers, pods=4), job_of("decode"))
+
+
+def replicas(labels: dict[str, str]) -> Object:
+    """A JobSet of two Jobs of workers, and of leaders by these labels."""
+    return a_jobset(job_of("node", template_labelled(labels), pods=5, replicas=2, label="workers"))
+
+
+def led(*, leaders: int = 2, workers: int = 2, ready: tuple[str, ...] = ()) -> Object:
+    """A JobSet with a Job of a leader and one of workers in each replica."""
+    leader = job_of("leader", PER_JOB, pods=1, replicas=leaders)
+    return a_jobset(leader, job_of("workers", PER_JOB, pods=4, replicas=workers, ready=ready))
+
+
+STAGES = a_jobset(job_of("a"), job_of("b", after=("a",)), job_of("c", after=("b",)))
+A_THEN_B = a_jobset(job_of("a"), job_of("b", after=("a",)), job_of("c"))
+AFTER_A = a_jobset(job_of("a"), job_of("b"), job_of("c", ready=("a",)))
+AFTER_BOTH = a_jobset(job_of("a"), job_of("b"), job_of("c", after=("a", "b")))
+ORDERED = a_jobset(job_of("a"), job_of("b"), modifiers=(IN_ORDER,))
+SIZE, JOB = {group_labels.GROUP_SIZE: "2"}, {group_labels.GROUP_PER: "job"}
+LED, LED_JOB = {group_labels.LEADER_GROUP: "leader"}, {group_labels.LEADER_GROUP_PER: "job"}
+L, W = "{name: leader}", "{name: workers}"
+PAIR = ("prefill", "decode")
+NONE = ("", *PAIR)
+MIN_COUNT = "schedulingPolicy: {gang: {minCount: 5}}"
+BELOW = "[{name: root%s, groups: [{name: %s}, {name: %s}]}]"
+DEEP = "[{name: %s, disruptionMode: {all: {}}, groups: %s}]"
+FIVE_LEVELS = DEEP % ("a", DEEP % ("b", DEEP % ("c", BELOW % ("", "prefill", "decode"))))
+AT_LEAST = ", schedulingPolicy: {gang: {minGroupCount: %s}}"
+ALL, ONE_OF = "{gang: {}}", "{gang: {minGroupCount: 1}}"
+ROOT = (
+    "[{name: root, schedulingPolicy: {gang: {minGroupCount: %s}}, groups: [{name: a}, {name: b}, {name: c}]}]"
+)
+STAGES_BESIDE = (
+    "[{name: root, groups: ["
+    "{name: stages, schedulingPolicy: %s, groups: [{name: a}, {name: b}]}, {name: c}]}]"
+)
+REPLICA = "[{name: replica, per: Job, groups: [%s]}]"
+RACK = "[{name: rack, size: 4, groups: [%s]}]"
+SERVE = (
+    "[{name: serve, schedulingPolicy: %s, groups: "
+    "[{name: replica, per: Job, schedulingPolicy: %s, groups: [{name: leader}, {name: workers}]}]}]"
+)
+PREFILL = "spec.replicatedJobs[0].template.spec.template"
+WORKERS = "[{name: leader, leader: true, per: Job}, {name: workers, per: Job}]"
+BESIDE = "[{name: root, disruptionMode: {all: {}}, groups: [{name: prefill}]}%s]"
+
+Refusal = tuple[Object, str, str, tuple[object, ...]]
+MEMBERS: list[Refusal] = [
+    (pair(), "[{name: prefil}]", "[0].name", ("muster.dev/group", "prefil", "decode", "prefill")),
+    (pair(), "[{name: prefill, replicatedJobs: [decode]}]", "[0].replicatedJobs", ("muster.dev/group",)),
+    (a_job(), "[{name: main, replicatedJobs: [node]}]", "[0].replicatedJobs", ("muster.dev/group", "main")),
+    (pair(), "[{name: prefill, per: Job}]", "[0].per", (PREFILL, "muster.dev/group-per", "job")),
+    (pair(), "[{name: prefill, size: 4}]", "[0].size", (PREFILL, "muster.dev/group-size", "4")),
+    (pair(), "[{name: prefill, leader: true}]", "[0].leader", (PREFILL, "muster.dev/leader-group")),
+    (a_job(LEADER, pods=4), "[{name: driver, leader: false}]", "[0].leader", ("spec.template", "driver")),
+    (pair(), "[{name: prefill}, {name: prefill}]", "[1].name", ("prefill", "workload.groups[0]")),
+    (pair(), BELOW.replace("root", "decode") % NONE, "[0].groups[1].name", ("decode", "workload.groups[0]")),
+    (pair(), f"[{{name: prefill, {MIN_COUNT}}}]", "[0].schedulingPolicy.gang.minCount", (5, 4)),
+    (pair(), BELOW % (AT_LEAST % 3, *PAIR), "[0].schedulingPolicy.gang.minGroupCount", (3, 2)),
+    (pair(), BESIDE % "", "", ("decode",)),
+    (pair(), BESIDE % ", {name: decode}", "", ("decode",)),
+    (pair(), FIVE_LEVELS, "[0].groups[0].groups[0].groups[0].groups[0]", (5, 4)),
+    (pair(HIGH), BELOW % NONE, "[0]", ("high",)),
+]
+STARTS: list[Refusal] = [
+    (STAGES, "[{name: x, groups: [{name: a}, {name: b}, {name: c}]}]", "[0].schedulingPolicy", (3, 1, "b")),
+    (ORDERED, BELOW % ("", "a", "b"), "[0].schedulingPolicy", (2, 1, "b")),
+    (
+        a_jobset(job_of("w", EXCLUSIVE, LEADER)),
+        BELOW % ("", "driver", "w"),
+        "[0].schedulingPolicy",
+        (2, 1, "w"),
+    ),
+    (led(ready=("leader",)), SERVE % (ALL, ALL), "[0].groups[0].schedulingPolicy", ()),
+    (led(leaders=3, ready=("leader",)), SERVE % (ONE_OF, ALL), "[0].groups[0].schedulingPolicy", ()),
+    (led(leaders=1, ready=("leader",)), SERVE % (ALL, ONE_OF), "[0].schedulingPolicy", ()),
+    (AFTER_A, ROOT % 3, "[0].schedulingPolicy", (2, "c")),
+    (AFTER_BOTH, ROOT % 2, "[0].schedulingPolicy", (1, "c")),
+    (A_THEN_B, STAGES_BESIDE % "{gang: {minGroupCount: 2}}", "[0].groups[0].schedulingPolicy", (1, "b")),
+]
+OF_JOB, OF_BLOCK = "[0].groups[0].per", "[0].groups[0].size"
+SHAPES: list[Refusal] = [
+    (replicas({}), REPLICA % W, OF_JOB, ("muster.dev/group-per: job", "workload.groups[0].per")),
+    (replicas(SIZE), REPLICA % W, OF_JOB, ("muster.dev/group-per: job-block", "workload.groups[0].per")),
+    (replicas(LED | JOB), REPLICA % f"{L}, {W}", OF_JOB, ("muster.dev/leader-group-per: job",)),
+    (replicas(LED | LED_JOB), WORKERS, "[1].per", ("muster.dev/group-per: job",)),
+    (replicas(LED), WORKERS, "[0].per", ("muster.dev/leader-group-per: job",)),
+    (replicas({}), RACK % W, OF_BLOCK, ("muster.dev/group-size", 4, "workload.groups[0].size")),
+    (replicas({group_labels.GROUP_SIZE: "3"}), RACK % "{name: workers, size: 3}", OF_BLOCK, (4,)),
+    (
+        replicas(SIZE),
+        RACK % f"{{name: host, size: 3, groups: [{W}]}}",
+        OF_BLOCK,
+        (4, "workload.groups[0].size"),
+    ),
+    (replicas(LED | SIZE), RACK % f"{L}, {W}", "[0].groups[0]", ("workload.groups[0].size",)),
+    (replicas(JOB | SIZE), "[{name: workers, size: 2}]", "[0].size", ("muster.dev/group-per: job",)),
+    (led(), SERVE % (ALL, "{gang: {minGroupCount: 3}}"), "[0].groups[0].schedulingPolicy.gang", (3, 2)),
+]
+
+
+@pytest.mark.parametrize(("owner", "groups", "path", "facts"), [*MEMBERS, *STARTS, *SHAPES])
+def test_a_policy_that_cannot_be_had_names_the_field(
+    owner: Object, groups: str, path: str, facts: tuple[object, ...]
+) -> None:
+    """Reason InvalidPolicy, with policy source, path and value."""
+    failure = tree_of(owner, groups)
+    assert isinstance(failure, GroupingFailure)
+    assert failure.reason == Reason.INVALID_POLICY
+    assert f"home: workload.groups{path}" in failure.message
+    assert mentions(failure.message, *facts)
+
+
+FLAT, PLACED_BY_RACK = "[]", (EXCLUSIVE, NODE_SELECTOR)
+TWO_WAITING = (job_of("a1", label="x"), job_of("b1", label="y"), job_of("a2", label="x", ready=("b1",)))
+FLAWS: list[tuple[Object, str, Reason | None, tuple[object, ...]]] = [
+    (
+        a_jobset(job_of("a", label="g"), job_of("b", label="g", after=("a",))),
+        FLAT,
+        Reason.WAITS_FOR_ITSELF,
+        ("g", "a"),
+    ),
+    (
+        a_jobset(job_of("a", label="g"), job_of("m", after=("a",)), job_of("b", label="g", after=("m",))),
+        FLAT,
+        Reason.WAITS_FOR_ITSELF,
+        ("g", "a", PREFILL),
+    ),
+    (
+        a_jobset(*TWO_WAITING, job_of("b2", label="y", ready=("a1",))),
+        FLAT,
+        Reason.WAITS_FOR_ITSELF,
+        ("x", 4, 2, "a2"),
+    ),
+    (a_jobset(*TWO_WAITING), FLAT, None, ()),
+    (a_jobset(job_of("a"), job_of("b", after=("a",))), FLAT, None, ()),
+    (a_jobset(job_of("a", label="g", **DATA), job_of("b", label="g", after=("a",), **MODEL)), FLAT, None, ()),
+    (
+        a_jobset(job_of("a", HIGH, label="g"), job_of("b", label="g")),
+        FLAT,
+        Reason.PRIORITIES_DIFFER,
+        ("g", "high"),
+    ),
+    (a_jobset(job_of("a", HIGH), job_of("b")), FLAT, None, ()),
+    (
+        a_jobset(job_of("a", template_spec(schedulerName="mine"), label="g"), job_of("b", label="g")),
+        FLAT,
+        Reason.SCHEDULERS_DIFFER,
+        ("g", PREFILL, "default-scheduler", "mine"),
+    ),
+    (a_jobset(job_of("a"), modifiers=(EXCLUSIVE,)), FLAT, Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
+    (a_jobset(job_of("a", EXCLUSIVE, BLOCKS, pods=4)), FLAT, Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
+    (a_jobset(job_of("a"), modifiers=PLACED_BY_RACK), FLAT, None, ()),
+    (a_jobset(job_of("a", EXCLUSIVE, LEADER)), FLAT, None, ()),
+    (a_jobset(job_of("a", EXCLUSIVE, PER_JOB, pods=1, replicas=3)), FLAT, None, ()),
+    (
+        a_jobset(job_of("a", EXCLUSIVE, replicas=2)),
+        "[{name: a, schedulingPolicy: {gang: {minCount: 2}}}]",
+        None,
+        (),
+    ),
+    (AFTER_A, ROOT % 2, None, ()),
+    (STAGES, ROOT % 1, None, ()),
+    (A_THEN_B, STAGES_BESIDE % "{basic: {}}", None, ()),
+    (led(), SERVE % (ALL, ALL), None, ()),
+    (led(ready=("leader",)), SERVE % (ALL, ONE_OF), None, ()),
+    (led(leaders=1, ready=("leader",)), SERVE % (ONE_OF, ONE_OF), None, ()),
+    (a_jobset(*(job_of(f"r{number}") for number in range(9))), FLAT, Reason.TOO_MANY_GROUPS, ("r8", 9, 8)),
+    (a_jobset(*(job_of(f"r{number}") for number in range(8))), FLAT, None, ()),
+]
+
+
+@pytest.mark.parametrize(("owner", "groups", "reason", "facts"), FLAWS)
+def test_groups_that_can_start(
+    owner: Object, groups: str, reason: Reason | None, facts: tuple[object, ...]
+) -> None:
+    """A gang is not laid over parts that wait for one another, or never placed together."""
+    result = tree_of(owner, groups)
+    assert (result.reason if isinstance(result, GroupingFailure) else None) == reason
+    if isinstance(result, GroupingFailure):
+        assert mentions(result.message, *facts)
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        "[{name: main, schedulingPolicy: {gang: {minCount: 3}}}]",
+        "[{name: top, schedulingPolicy: {gang: {minGroupCount: 3}}, groups: [{name: main}]}]",
+    ],
+)
+def test_groups_that_exist_survive_scaling_down(groups: str) -> None:
+    """A policy that was right when the groups were made is not found invalid because pods became fewer."""
+    assert isinstance(tree_of(a_job(pods=1), groups), GroupingFailure)
+    assert not isinstance(tree_of(a_job(pods=1), groups, kept=True), GroupingFailure)
+
+
+def stages(count: int) -> Object:
+    """A JobSet of so many replicatedJobs, all in one group."""
+    return a_jobset(*(job_of(f"stage-{index}", label="all") for index in range(count)))
+
+
+def jobs(count: int) -> Object:
+    """A JobSet of so many Jobs, each with a PodGroup of its own."""
+    return a_jobset(job_of("main", PER_JOB, replicas=count))
+
+
+NESTED = "{groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
+
+
+@pytest.mark.parametrize(
+    ("most", "beyond", "policy", "message"),
+    [
+        (
+            stages(limits.REPLICATED_JOBS),
+            stages(129),
+            "{}",
+            "spec.replicatedJobs[128].template.spec.template: is one",
+        ),
+        (
+            jobs(limits.POD_GROUPS),
+            jobs(2**31 - 1),
+            "{}",
+            "[muster.dev/group-per]: makes 2147483647 PodGroups",
+        ),
+        (
+            jobs(limits.COMPOSITE_POD_GROUPS - 1),
+            jobs(256),
+            NESTED,
+            "workload.groups: makes 257 CompositePodGroups",
+        ),
+    ],
+)
+def test_the_most_that_one_owner_can_have(most: Object, beyond: Object, policy: str, message: str) -> None:
+    """One more is refused, with the field, its number and the limit."""
+    source = PolicySource(PolicySourceKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {policy}")
+    allowed, refused = (resolve(observed(owner, sources=(source,))) for owner in (most, beyond))
+    assert isinstance(allowed, ResolvedOwner)
+    assert isinstance(refused, ResolvedOwner)
+    assert allowed.failure is None
+    assert refused.failure is not None
+    assert refused.failure.reason == Reason.TOO_MANY_GROUPS
+    assert message in refused.failure.message
