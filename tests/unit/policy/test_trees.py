@@ -40,7 +40,8 @@ IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
 EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
 NODE_SELECTOR = annotated({"alpha.jobset.sigs.k8s.io/node-selector": "true"})
 HIGH = template_spec(priorityClassName="high")
-DATA, MODEL = {"step": "dataset-initializer"}, {"step": "model-initializer"}
+DATA: dict[str, Any] = {"step": "dataset-initializer"}
+MODEL: dict[str, Any] = {"step": "model-initializer"}
 
 
 def job_of(
