@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,12 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cluster, manifests, modules
+from tests.cluster import manifests, modules
 from tests.cluster.__main__ import state_file
 from tests.cluster.api import KubernetesApi
-from tests.cluster.control_plane import Release
 from tests.cluster.modules import CACHE_VARIABLE, REPOSITORY, cache_folder
-from tests.cluster.processes import ComponentProcess, NotReady, start, until
+from tests.cluster.processes import ComponentProcess, start, until
 from tests.docs.commands import commands
 from tests.e2e.support.admission import policies_at_work
 from tests.support.release_files import ReleaseFiles
@@ -169,34 +165,6 @@ def _lines(heading: str) -> list[str]:
     return [
         " ".join(word if word == "|" else shlex.quote(word) for word in command.words) for command in typed
     ]
-
-
-@pytest.mark.real
-@pytest.mark.timeout(200)
-def test_a_start_that_fails_says_why_and_keeps_the_logs(capfd: pytest.CaptureFixture[str]) -> None:
-    """The API server refuses a gate: its words are in the message and in the folder, and nothing runs on."""
-    with pytest.raises(NotReady, match="unrecognized feature gate: NoSuchGate"):
-        cluster.start(cluster.ClusterOptions(Release("1.37", gates=("NoSuchGate",))))
-    (logs,) = set(re.findall(r"/\S*/muster-cluster-[a-z0-9_]+", capfd.readouterr().err))
-    folder = Path(logs)
-    assert "NoSuchGate" in (folder / "kube-apiserver.log").read_text()
-    assert (folder / "etcd.log").exists()
-    assert (
-        str(folder) not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
-    )
-    shutil.rmtree(folder)
-
-
-def test_without_go_up_names_the_missing_program(tmp_path: Path) -> None:
-    """In a line, and it leaves nothing to end."""
-    command = [sys.executable, "-m", "tests.cluster", "up"]
-    without = {**os.environ, "PATH": "/nowhere", "TMPDIR": str(tmp_path)}
-    done = subprocess.run(command, cwd=REPOSITORY, env=without, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    line = done.stderr.splitlines()[-1]
-    assert "Go 1.26" in line
-    assert not state_file().exists()
 
 
 def test_down_ends_its_processes_and_none_with_a_reused_id(tmp_path: Path) -> None:

@@ -7,9 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from muster.cli import main
 from muster.policy.sources import schema
 from muster.policy.sources.schema import GroupPolicy, LockedFields
 from muster.policy.sources.source import ANNOTATION, CONFIG_MAP, CONFIG_MAP_KEY, LOCKED_KEY
@@ -20,12 +18,6 @@ POLICIES = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
 COMMANDS = [
     line[2:] for block in re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()
 ]
-
-
-def test_there_are_examples() -> None:
-    """The expressions above find what they look for."""
-    assert len(POLICIES) >= 7
-    assert len(COMMANDS) >= 5
 
 
 @pytest.mark.parametrize("text", POLICIES)
@@ -42,23 +34,6 @@ def test_every_field_of_the_schema_is_on_the_page() -> None:
     assert {name for name in fields if name not in PAGE} == set()
 
 
-@pytest.mark.parametrize("link", re.findall(r"\]\((\.\./[^)#]+)\)", PAGE))
-def test_links_lead_somewhere(link: str) -> None:
-    """Relative to docs/."""
-    assert (ROOT / "docs" / link).exists()
-
-
-def test_explain_runs_as_shown() -> None:
-    """The first command needs no cluster."""
-    _, *arguments = shlex.split(COMMANDS[0], comments=True)
-    result = CliRunner().invoke(
-        main, [str(ROOT / argument) if "/" in argument else argument for argument in arguments]
-    )
-    assert result.exit_code == 0
-    (zone,) = (line for line in result.output.splitlines() if line.strip().startswith("zone:"))
-    assert re.findall(r"\d+", zone) == ["2", "2"]
-
-
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("kubectl")])
 def test_a_command_writes_a_policy_into_a_policy_source(command: str) -> None:
     """The key is the one that is read, the value a policy."""
@@ -73,10 +48,3 @@ def test_a_command_writes_a_policy_into_a_policy_source(command: str) -> None:
         schema.parse_locked(text)
     else:
         schema.parse(text)
-
-
-def test_explaining_a_file_twice_gives_the_same_output() -> None:
-    """Explaining writes nothing: the same file is explained the same way again."""
-    example = ROOT / "eventing" / "examples" / "racks.yaml"
-    texts = {CliRunner().invoke(main, ["explain", str(example)]).stdout for _ in range(2)}
-    assert len(texts) == 1

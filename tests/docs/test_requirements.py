@@ -48,9 +48,3 @@ def test_numbers_are_unique_and_in_order() -> None:
     numbers = [int(number) for number, _ in REQUESTS]
     assert len(numbers) > 100
     assert all(first < second for first, second in pairwise(numbers))
-
-
-def test_a_wrong_request_is_reported() -> None:
-    """Without a test or a reason, and with a test that is gone."""
-    assert faults_of("x")
-    assert faults_of("x: `docs/test_requirements.py::test_gone`")

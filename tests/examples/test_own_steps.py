@@ -6,19 +6,23 @@ Their own tests are in their folders; `make test` runs them as well.
 from __future__ import annotations
 
 import difflib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from muster.data import EVENTING
+from muster.local.serving import WsgiServer
 from muster.local.stories.story import story_named
 from muster.replay.replay import ReplayInput, ReplayResult, replay
 from muster.scaffold import REACTIONS, write_step
 from muster.simulator.overlays import load, of_kind
-from muster.testing import RunningStack, load_step, shipped
+from muster.testing import RunningStack, shipped
 from tests.manifests.knative_models import TriggerSpec
-from tests.support.webhook import webhook
 
 EXAMPLES = EVENTING / "examples"
 STEPS = {"label_racks": "podgroup-bound", "tell_chat": "podgroup-waiting"}
@@ -79,21 +83,35 @@ def _racks(stack: RunningStack) -> dict[str, str]:
     return {name: value for found in labels for name, value in found.items() if name.startswith(prefix)}
 
 
+@contextmanager
+def webhook(monkeypatch: pytest.MonkeyPatch, status: str) -> Iterator[list[str]]:
+    """Serve a chat's webhook that answers with this status; yield the texts that it gets."""
+    texts: list[str] = []
+
+    def channel(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        texts.append(json.loads(environ["wsgi.input"].read())["text"])
+        start_response(status, [])
+        return [b""]
+
+    server = WsgiServer(channel, "webhook")
+    monkeypatch.setenv("WEBHOOK_URL", f"http://127.0.0.1:{server.port}")
+    yield texts
+    server.stop()
+
+
 def test_a_sweep_sends_the_message_after_five_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all recorded events and two sweeps, one minute apart, the chat gets one text."""
-    with webhook() as chat:
-        monkeypatch.setenv("WEBHOOK_URL", chat.url)
+    with webhook(monkeypatch, "200 OK") as texts:
         early, late = (_reasons(_replayed(minutes)) for minutes in (3, 6))
     assert (early & _CHAT, late & _CHAT) == ({"NotYet"}, {"ChatTold", "ToldBefore"})
-    assert len(chat.texts) == 1
+    assert len(texts) == 1
 
 
 def test_a_chat_that_is_down_makes_a_dead_letter_after_five_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trigger's delivery counts: one attempt and five retries, then the dead letter sink."""
-    with webhook(status=500) as chat:
-        monkeypatch.setenv("WEBHOOK_URL", chat.url)
+    with webhook(monkeypatch, "500 Internal Server Error") as texts:
         end = _replayed(6, sweep=False)
-    assert (len(chat.texts), len(end.dead_letters)) == (6, 1)
+    assert (len(texts), len(end.dead_letters)) == (6, 1)
 
 
 _CHAT = {"NotYet", "ChatTold", "ToldBefore"}
@@ -110,9 +128,3 @@ def _replayed(minutes: int, *, sweep: bool = True) -> ReplayResult:
 
 def _reasons(end: ReplayResult) -> set[str]:
     return {activity.reason for activity in end.activities if activity.step == "tell_chat"}
-
-
-@each_step
-def test_a_step_is_found_by_its_folder(name: str) -> None:
-    """Its name is the folder's."""
-    assert load_step(EXAMPLES / name).name == name

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +17,8 @@ from muster.simulator.overlays import Manifest, of_kind
 from muster.simulator.source import Mode, SourceSpec
 from tests.manifests.built import OVERLAYS
 from tests.support.overlays import objects_of
-from tests.support.recorded_events import recorded, title
 
+RECORDED = Path(__file__).parents[1] / "support" / "recorded"
 OBJECTS = objects_of("cluster")
 TRIGGERS = {trigger.name: trigger for trigger in Wiring.from_manifests(OBJECTS).triggers}
 SOURCES = of_kind(OBJECTS, "ApiServerSource")
@@ -54,7 +56,13 @@ def test_every_trigger_names_an_existing_function() -> None:
 def test_a_function_hears_these_recorded_events_and_no_others(name: str, mode: str) -> None:
     """Out of one event of each kind and type that the real adapter sent."""
     passes = TRIGGERS[name].passes
-    heard = {title(event) for event in recorded(mode) if passes(_attributes(event))}
+    lines = (RECORDED / f"one-of-each.{mode}.jsonl").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    heard = {
+        f"{event['kind']} {event['type'].rpartition('.')[2]}"
+        for event in events
+        if passes(_attributes(event))
+    }
     assert heard == HEARS[name]
 
 

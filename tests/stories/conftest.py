@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
+from muster.local import display
 from muster.local.stack import Stack, StackOptions
+from muster.local.stories import LocalStory, StoryRun
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 
@@ -19,10 +22,27 @@ class ObservedStack:
         self.recorder = recorder
         self.activities = activities
 
+    def check_story(self, story: LocalStory) -> StoryRun:
+        """Run a story; every check passes, and no event becomes a dead letter."""
+        run = StoryRun(story, self.stack.client, self.recorder)
+        run.run()
+        history = self.recorder.history(story.namespace)
+        timeline = "\n".join(display.timeline(run, history, self.activities))
+        assert [check for check in run.checks if not check.passed] == [], timeline
+        assert self.stack.dead_letters == []
+        return run
+
+
+@contextmanager
+def observed(options: StackOptions) -> Iterator[ObservedStack]:
+    """Run the local stack with these options, and watch it."""
+    activities: list[Activity] = []
+    with Stack(options, activities.append) as stack, TimelineRecorder(stack.client) as recorder:
+        yield ObservedStack(stack, recorder, activities)
+
 
 @pytest.fixture(scope="module")
 def observed_stack() -> Iterator[ObservedStack]:
     """The local stack as `muster run` starts it."""
-    activities: list[Activity] = []
-    with Stack(StackOptions(), activities.append) as stack, TimelineRecorder(stack.client) as recorder:
-        yield ObservedStack(stack, recorder, activities)
+    with observed(StackOptions()) as stack:
+        yield stack

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.local.stack import Stack, StackOptions
-from muster.simulator.overlays import load, of_kind
 from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import core, job, jobs
 
@@ -38,18 +37,6 @@ def test_a_policy_that_refuses_an_account_stops_its_function() -> None:
         assert [bool(pod["spec"].get("schedulingGates")) for pod in _pods(api)] == [True, True]
         api.must("PUT", PATCH_PODS, {**_policy(api), "spec": shipped["spec"]})
         assert _until(lambda: all("nodeName" in pod["spec"] for pod in _pods(api)))
-
-
-def test_every_policy_of_the_overlay_is_installed() -> None:
-    """With its binding, as in a cluster."""
-    with Stack(StackOptions()) as stack:
-        api = KubernetesApi(stack.url)
-        for plural, kind in (
-            ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
-            ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
-        ):
-            names = {one["metadata"]["name"] for one in api.must("GET", ADMISSION + plural)["items"]}
-            assert names == {one["metadata"]["name"] for one in of_kind(load(), kind)}
 
 
 def _policy(api: KubernetesApi) -> dict[str, Any]:

@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from muster.local.stories.story import story_named
 from muster.objects.patches import PatchType
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS
+from muster.objects.resources import (
+    CLUSTER_TRAINING_RUNTIMES,
+    EVENTS,
+    JOBS,
+    POD_GROUPS,
+    PODS,
+    WORKLOADS,
+    Resource,
+)
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import node
 from tests.stories.stage import TEAM, without, without_all_of
 
 
-def test_without_emit_conditions_everything_is_placed(tmp_path: Path) -> None:
-    """The owner has no conditions, and no other step waits for them."""
-    with without("emit-conditions", tmp_path) as stage:
-        stage.create_job()
-        stage.until("all pods are bound", lambda: stage.bound() == 4)
-        stage.settle()
-        assert stage.says("PodGroupsReady") == stage.says("PodGroupsScheduled") == {}
+def of_kind(resource: Resource, name: str, spec: Object) -> Object:
+    """An object as a user writes it."""
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name},
+        "spec": spec,
+    }
 
 
 def test_without_emit_conditions_only_the_groups_themselves_say_that_they_wait(tmp_path: Path) -> None:
-    """The owner has no condition and no Event of Muster's; the PodGroup has the scheduler's condition."""
+    """The owner has no condition and no Event of Muster's; once there is room, everything is placed."""
     with without("emit-conditions", tmp_path) as stage:
         (big,) = story_named("does-not-fit").manifest
         stage.create(big)
@@ -39,6 +46,8 @@ def test_without_emit_conditions_only_the_groups_themselves_say_that_they_wait(t
                 == [("False", "Unschedulable")]
             ),
         )
+        stage.create(node("node-4", cpu="8", memory="32Gi", gpu=4))
+        stage.until("all pods are bound", lambda: stage.bound() == 4)
         stage.settle()
         assert stage.says("PodGroupsReady") == stage.says("PodGroupsScheduled") == {}
         assert [event for event in stage.stack.client.list(EVENTS, TEAM) if "muster" in str(event)] == []
@@ -71,14 +80,7 @@ def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Pat
         template = {"name": "main", "schedulingPolicy": {"gang": {"minCount": 4}}}
         named = {"apiGroup": "batch", "kind": "Job", "name": job["metadata"]["name"]}
         spec = {"controllerRef": named, "podGroupTemplates": [template]}
-        stage.create(
-            {
-                "apiVersion": WORKLOADS.api_version,
-                "kind": "Workload",
-                "metadata": {"name": "my-own"},
-                "spec": spec,
-            }
-        )
+        stage.create(of_kind(WORKLOADS, "my-own", spec))
         stage.until("all pods are bound", lambda: stage.bound() == 4)
 
 
@@ -88,20 +90,13 @@ def test_without_create_workload_there_are_no_fallback_groups_and_leftovers_stay
         (job,) = story_named("indexed-job").manifest
         job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": "workload: {}\nno: such field"}
         stage.create(job)
-        stage.create(
-            {
-                "apiVersion": WORKLOADS.api_version,
-                "kind": "Workload",
-                "metadata": {
-                    "name": "left",
-                    "labels": {
-                        "app.kubernetes.io/managed-by": "muster",
-                        "muster.dev/owner-uid": "00000000-0000-4000-8000-000000000000",
-                    },
-                },
-                "spec": {"podGroupTemplates": [{"name": "main", "schedulingPolicy": {"basic": {}}}]},
-            }
-        )
+        spec = {"podGroupTemplates": [{"name": "main", "schedulingPolicy": {"basic": {}}}]}
+        left = of_kind(WORKLOADS, "left", spec)
+        left["metadata"]["labels"] = {
+            "app.kubernetes.io/managed-by": "muster",
+            "muster.dev/owner-uid": "00000000-0000-4000-8000-000000000000",
+        }
+        stage.create(left)
         stage.until("all pods are gated", lambda: stage.gated() == 4)
         stage.sweep()
         assert stage.all("PodGroup") == []
@@ -120,14 +115,7 @@ def test_without_create_pod_groups_users_may_create_them(tmp_path: Path) -> None
         assert "AwaitingPodGroup" in stage.reasons("patch_pods")
         name = stage.all("Pod")[0]["spec"]["schedulingGroup"]["podGroupName"]
         spec = {"schedulingPolicy": {"gang": {"minCount": 4}}}
-        stage.create(
-            {
-                "apiVersion": POD_GROUPS.api_version,
-                "kind": "PodGroup",
-                "metadata": {"name": name},
-                "spec": spec,
-            }
-        )
+        stage.create(of_kind(POD_GROUPS, name, spec))
         stage.until("all pods are bound", lambda: stage.bound() == 4)
 
 
@@ -151,22 +139,6 @@ def test_without_resize_gang_a_gang_that_shrank_is_not_placed_again(tmp_path: Pa
         name = group["metadata"]["name"]
         stage.stack.client.patch(POD_GROUPS, name, TEAM, size, patch=PatchType.MERGE, manager="kubectl")
         stage.until("both pods are bound", lambda: stage.bound() == 2)
-
-
-def test_without_resize_gang_a_gang_that_grew_is_placed_when_its_first_size_fits(tmp_path: Path) -> None:
-    """Of six pods that need a node each, four are placed on four nodes."""
-    with without("resize-gang", tmp_path) as stage:
-        stage.create(node("node-4", cpu="8", memory="32Gi", gpu=4))
-        (big,) = story_named("does-not-fit").manifest
-        stage.create(big)
-        stage.until("all pods are bound", lambda: stage.bound() == 4)
-        size = {"spec": {"parallelism": 6, "completions": 6}}
-        stage.stack.client.patch(JOBS, "big", TEAM, size, patch=PatchType.MERGE, manager="kubectl")
-        stage.until("six pods are there", lambda: len(stage.all("Pod")) == 6)
-        stage.settle()
-        (group,) = stage.all("PodGroup")
-        assert group["spec"]["schedulingPolicy"]["gang"]["minCount"] == 4
-        assert stage.bound() == 4
 
 
 def test_without_mark_runtime_runtimes_are_labelled_by_hand_or_not_at_all(tmp_path: Path) -> None:
@@ -200,21 +172,6 @@ def test_without_mark_runtime_a_namespace_label_is_enough(tmp_path: Path) -> Non
         assert len(stage.all("PodGroup")) == 1
 
 
-@pytest.mark.parametrize("step", ["create-workload"])
-def test_a_step_left_out_is_left_out_whole(tmp_path: Path, step: str) -> None:
-    """The step that is left out does not run in these tests."""
-    with without(step, tmp_path) as stage:
-        stage.create_job()
-        stage.until("all pods are gated", lambda: stage.gated() == 4)
-        stage.settle()
-        managers = {
-            manager.get("manager")
-            for obj in stage.recorder.objects(TEAM)
-            for manager in obj["metadata"].get("managedFields", [])
-        }
-        assert f"muster-{step}" not in managers
-
-
 def test_without_the_admission_policies_only_pods_with_a_group_of_their_own_are_grouped(
     tmp_path: Path,
 ) -> None:
@@ -231,12 +188,5 @@ def test_without_the_admission_policies_only_pods_with_a_group_of_their_own_are_
         assert "muster.dev" not in str(stage.all("Pod"))
         assert stage.bound() == 4
         assert [activity for activity in stage.activities if activity.actions] == []
-        stage.create(
-            {
-                "apiVersion": POD_GROUPS.api_version,
-                "kind": "PodGroup",
-                "metadata": {"name": "mine"},
-                "spec": {"schedulingPolicy": {"gang": {"minCount": 4}}},
-            }
-        )
+        stage.create(of_kind(POD_GROUPS, "mine", {"schedulingPolicy": {"gang": {"minCount": 4}}}))
         stage.until("all pods are bound", lambda: stage.bound() == 8)

@@ -9,17 +9,14 @@ from urllib.parse import urlsplit
 import pytest
 import urllib3
 
-from muster.local import display
-from muster.local.stack import Stack, StackOptions
-from muster.local.stories import STORIES, LocalStory, StoryRun
-from muster.local.stories.watching import TimelineRecorder
+from muster.local.stack import StackOptions
+from muster.local.stories import STORIES, LocalStory
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
-from muster.replay.activity import Activity
 from muster.runtime import steps
 from muster.simulator.overlays import built
 from tests.cluster.processes import until
-from tests.stories.conftest import ObservedStack
+from tests.stories.conftest import ObservedStack, observed
 from tests.support.processes import muster
 
 OVERLAY = built("one-service")
@@ -28,21 +25,14 @@ OVERLAY = built("one-service")
 @pytest.fixture(scope="module")
 def one_service() -> Iterator[ObservedStack]:
     """The local stack of the overlay."""
-    activities: list[Activity] = []
-    options = StackOptions(overlay=OVERLAY)
-    with Stack(options, activities.append) as stack, TimelineRecorder(stack.client) as recorder:
-        yield ObservedStack(stack, recorder, activities)
+    with observed(StackOptions(overlay=OVERLAY)) as stack:
+        yield stack
 
 
 @pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES])
 def test_a_story_holds(one_service: ObservedStack, story: LocalStory) -> None:
     """Every rule of the story holds, and no event becomes a dead letter."""
-    run = StoryRun(story, one_service.stack.client, one_service.recorder)
-    run.run()
-    history = one_service.recorder.history(story.namespace)
-    timeline = "\n".join(display.timeline(run, history, one_service.activities))
-    assert [check for check in run.checks if not check.passed] == [], timeline
-    assert one_service.stack.dead_letters == []
+    one_service.check_story(story)
 
 
 def test_runtimes_are_labelled(one_service: ObservedStack) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
-import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -38,22 +36,11 @@ class Instruction:
         return source, target
 
 
-def read(text: str = "") -> list[Instruction]:
-    """Return the instructions of a text, by default of the Containerfile; each is on one line."""
-    lines = (line.strip() for line in (text or (ROOT / "Containerfile").read_text()).splitlines())
-    parts = [line.partition(" ") for line in lines if line and not line.startswith("#")]
-    return [Instruction(word, rest) for word, _, rest in parts]
-
-
-def shown_in(document: Path) -> list[Instruction]:
-    """Return the instructions of the only Containerfile in a document."""
-    (text,) = re.findall(r"^```dockerfile\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
-    return read(text)
-
-
 def of_word(word: str) -> list[Instruction]:
     """Return the Containerfile's instructions of one kind, such as `COPY`."""
-    return [instruction for instruction in read() if instruction.word == word]
+    lines = (line.strip() for line in (ROOT / "Containerfile").read_text().splitlines())
+    parts = [line.partition(" ") for line in lines]
+    return [Instruction(found, rest) for found, _, rest in parts if found == word]
 
 
 def lay_out(folder: Path) -> None:
@@ -89,10 +76,6 @@ def in_context(path: str) -> bool:
 
 
 def _fits(path: str, pattern: str) -> bool:
-    parts = path.split("/")
-    above = ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
     if pattern.startswith("**/"):
-        return pattern.removeprefix("**/") in parts
-    return any(
-        ("/" not in prefix and fnmatch.fnmatch(prefix, pattern)) or prefix == pattern for prefix in above
-    )
+        return pattern.removeprefix("**/") in path.split("/")
+    return pattern in {"*", path} or path.startswith(f"{pattern}/")

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from muster.objects.scheduling import Workload
+from muster.objects.scheduling import PriorityClass, Workload
 from muster.policy import group_labels
 from muster.policy.model import Plan
 from muster.policy.resolve import ResolvedOwner
@@ -28,7 +28,6 @@ from tests.support.builders import (
     template_spec,
 )
 from tests.support.planning import Observed, plan_pod_groups, plan_workload, resolve
-from tests.support.priorities import a_priority_class_view, of_class
 
 NOT_SLOW = settings(
     max_examples=100,
@@ -39,10 +38,21 @@ NOT_SLOW = settings(
 
 NAMES = ("a", "b", "c", "d")
 CLASSES = [
-    a_priority_class_view("high", 1000),
-    a_priority_class_view("urgent", 1000),
-    a_priority_class_view("low", 10),
-    a_priority_class_view("polite", 10, preemptionPolicy="Never"),
+    PriorityClass.read(
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name, "uid": f"{name}-uid"},
+            "value": value,
+            "preemptionPolicy": preemption,
+        }
+    )
+    for name, value, preemption in (
+        ("high", 1000, None),
+        ("urgent", 1000, None),
+        ("low", 10, None),
+        ("polite", 10, "Never"),
+    )
 ]
 """Two of value 1000, which pods of one group may mix; two of value 10, whose preemption policies differ."""
 
@@ -60,7 +70,7 @@ def jobsets(draw: st.DrawFn) -> Object:
         modifiers: list[Any] = [template_labelled(labels)]
         if draw(st.integers(0, 9)) == 0:
             modifiers.append(EXCLUSIVE)
-        modifiers.append(of_class(draw(st.sampled_from(classes))))
+        modifiers.append(template_spec(priorityClassName=draw(st.sampled_from(classes))))
         if draw(st.integers(0, 9)) == 0:
             modifiers.append(template_spec(schedulerName="another-scheduler"))
         entry = a_replicated_job(
@@ -213,7 +223,7 @@ def observations(draw: st.DrawFn) -> Observed:
 def _jobs(draw: st.DrawFn) -> Object:
     """Draw a Job without an owner, with group labels of any kind."""
     labels, priority_class = draw(_group_labels(0)), draw(st.sampled_from(["", "low", "polite"]))
-    modifiers = template_labelled(labels), of_class(priority_class)
+    modifiers = template_labelled(labels), template_spec(priorityClassName=priority_class)
     return a_job(*modifiers, pods=draw(st.integers(0, 5)), label=draw(st.sampled_from(NAMES)))
 
 

@@ -46,10 +46,6 @@ class MusterProcess:
     def end(self, number: signal.Signals = signal.SIGINT) -> int:
         """Send a signal, wait for the end and return the exit status."""
         self._process.send_signal(number)
-        return self.wait()
-
-    def wait(self) -> int:
-        """Wait until it ends by itself, and return the exit status."""
         return self._process.wait(timeout=PATIENCE)
 
     def kill(self) -> None:

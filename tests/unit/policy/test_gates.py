@@ -6,13 +6,38 @@ from itertools import pairwise
 
 import pytest
 
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from tests.support.builders import being_deleted, bound, of_uid, pods_of, succeeded
-from tests.support.lifting import KeptGates, assert_ungated, ungated
-from tests.support.planning import Observed
+from tests.support.builders import NOW, being_deleted, bound, of_uid, pods_of, succeeded
+from tests.support.messages import mentions
+from tests.support.planning import Observed, plan_pods
 from tests.support.trees import CHAT, DECODE, GROUPS, PREFILL, a_composite, a_policy, below, observed_tree
 
-SHORT = KeptGates(Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
+Kept = tuple[Reason, tuple[object, ...]]
+"""The reason why no gate is lifted, and names and numbers that the message has."""
+
+
+def ungated(observed: Observed) -> list[str] | NoOp:
+    """Return the names of the pods whose gate is lifted, or the decision to lift none."""
+    decision = plan_pods(observed, NOW)
+    if isinstance(decision, NoOp):
+        return decision
+    assert decision.reason == Reason.GATES_LIFTED
+    return [action.target.name for action in decision.actions]
+
+
+def assert_ungated(observed: Observed, expected: list[str] | Kept) -> None:
+    """Assert which pods lose their gate; if none does, the reason and what the message names."""
+    decision = ungated(observed)
+    if isinstance(expected, list):
+        assert decision == expected
+        return
+    assert isinstance(decision, NoOp)
+    assert decision.reason == expected[0]
+    assert mentions(decision.message, *expected[1])
+
+
+SHORT = (Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
 NEW_PREFILL, NEW_DECODE = pods_of(PREFILL), pods_of(DECODE)
 OLD_DECODE = pods_of(DECODE, bound, of_uid("old"))
 HANGING = pods_of(DECODE, bound, being_deleted, of_uid("hanging"))
@@ -39,17 +64,17 @@ ONE_IS_ENOUGH = a_policy(schedulingPolicy={"gang": {"minGroupCount": 1}})
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *NEW_DECODE], min_group_count=1),
-            KeptGates(Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
+            (Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
             id="minGroupCount was lowered before the restart and is not raised yet",
         ),
         pytest.param(
             observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()),
-            KeptGates(Reason.AWAITING_POD_GROUP, (CHAT,)),
+            (Reason.AWAITING_POD_GROUP, (CHAT,)),
             id="the composite is being replaced",
         ),
         pytest.param(
             observed_tree([*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]),
-            KeptGates(Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2)),
+            (Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2)),
             id="one child is restarted and an old pod of it still terminates",
         ),
         pytest.param(
@@ -84,7 +109,7 @@ ONE_IS_ENOUGH = a_policy(schedulingPolicy={"gang": {"minGroupCount": 1}})
         ),
     ],
 )
-def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | KeptGates) -> None:
+def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Kept) -> None:
     """Never a part of it while it could not be whole, and never stuck."""
     assert_ungated(given, decision)
 
