@@ -89,13 +89,7 @@ def up(minor: str = "1.37", *, knative: bool = False) -> int:
 
 
 def _start_serving(made: cluster.RealCluster) -> ComponentProcess:
-    command = [
-        sys.executable,
-        "-m",
-        "tests.cluster.knative.serving",
-        str(made.folder),
-        made.service_network,
-    ]
+    command = [sys.executable, "-m", "tests.cluster.knative.serving", str(made.folder), made.service_network]
     return start("knative-serving", command, made.folder, {"PYTHONPATH": str(modules.REPOSITORY)})
 
 

@@ -82,11 +82,7 @@ class KubernetesApi:
         query: Mapping[str, str] | None = None,
         accept: str = JSON,
     ) -> ApiResponse:
-        """Send a request and return the answer, whatever its status code; a body of bytes is sent as it is.
-
-        Raises:
-            OSError: the server did not answer.
-        """
+        """Send a request and return the answer, whatever its status; a body of bytes is sent as it is."""
         connection = self._connect(timeout=30)
         try:
             response = self._send(connection, method, path, body, content_type, query, accept)
@@ -102,11 +98,7 @@ class KubernetesApi:
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
     ) -> Any:
-        """Send a request that must succeed, and return the body of the answer.
-
-        Raises:
-            Refused: the answer is not 2xx.
-        """
+        """Send a request that must succeed, and return the body of the answer."""
         answer = self.request(method, path, body, content_type, query)
         if not answer.ok:
             raise Refused(

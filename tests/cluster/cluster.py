@@ -159,10 +159,6 @@ def start(options: ClusterOptions, *, port: int = 0) -> RealCluster:
     Args:
         options: the components.
         port: port of the API server; 0 chooses a free one.
-
-    Raises:
-        BuildFailed: a component could not be built.
-        NotReady: a component did not become ready; its log is kept.
     """
     folder = Path(tempfile.mkdtemp(prefix="muster-cluster-"))
     processes: list[ComponentProcess] = []

@@ -49,10 +49,7 @@ class Credentials:
             "clusters": [
                 {
                     "name": "muster-tests",
-                    "cluster": {
-                        "server": server,
-                        "certificate-authority-data": self.ca_bundle,
-                    },
+                    "cluster": {"server": server, "certificate-authority-data": self.ca_bundle},
                 }
             ],
             "users": [{"name": user, "user": {"token": token or self.tokens[user]}}],

@@ -25,9 +25,6 @@ def run(*arguments: str, kubeconfig: Path | None = None, given: str = "") -> str
 
     Returns:
         Standard output.
-
-    Raises:
-        KubectlFailed: it ended with an error.
     """
     done = call(*arguments, kubeconfig=kubeconfig, given=given)
     if done.returncode:
@@ -40,10 +37,6 @@ def line(words: Sequence[str], kubeconfig: Path) -> str:
 
     Returns:
         Standard output of the last program.
-
-    Raises:
-        KubectlFailed: kubectl ended with an error.
-        subprocess.CalledProcessError: another program ended with an error.
     """
     printed = ""
     for piped, part in itertools.groupby(words, lambda word: word == "|"):

@@ -128,9 +128,6 @@ def build_all() -> None:
     """Build every component, two lanes at once, so that one downloads while the other compiles.
 
     etcd is built first and alone: it compiles Go's standard library, which all components link.
-
-    Raises:
-        BuildFailed: as `build`; lanes that have not begun are cancelled.
     """
     build(ETCD)
     pool = ThreadPoolExecutor(max_workers=2)
@@ -159,9 +156,6 @@ def build(component: Component) -> Path:
 
     Returns:
         The path of the binary; of the folder of binaries if there are several.
-
-    Raises:
-        BuildFailed: Go is missing or the build failed.
     """
     binary = cache_folder() / "bin" / component.name
     binary.parent.mkdir(parents=True, exist_ok=True)

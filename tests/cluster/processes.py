@@ -138,11 +138,7 @@ def start(
 
 
 def wait_ready(process: ComponentProcess, ready: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait until ``ready`` returns True.
-
-    Raises:
-        NotReady: the process ended, or the time is over.
-    """
+    """Wait until ``ready`` returns True."""
     if not until(lambda: ready() or not process.alive(), seconds):
         raise NotReady(f"{process.name} was not ready after {seconds:.0f} s\n{process.tail()}")
     if not process.alive():

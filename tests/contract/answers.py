@@ -30,11 +30,7 @@ READ_WORDS = (
 
 
 def all_cases(release: str) -> list[ContractCase]:
-    """Return the cases of every subject that hold in a release.
-
-    Raises:
-        AssertionError: there are none, or two have the same key.
-    """
+    """Return the cases of every subject that hold in a release."""
     every_case: list[ContractCase] = []
     for module in pkgutil.iter_modules(cases.__path__, f"{cases.__name__}."):
         every_case += importlib.import_module(module.name).CASES

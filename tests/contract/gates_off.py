@@ -51,11 +51,7 @@ def all_gates_off(api: Conversation, ns: str) -> None:
 
 
 def difference(cluster: RealCluster, key: str, gates: Gates) -> str:
-    """Return the difference between the embedded server and a real one with the same gates; empty for none.
-
-    Raises:
-        AssertionError: the rule of the case does not hold on one of them.
-    """
+    """Return the difference between the embedded server and a real one with the same gates."""
     (chosen,) = (obj for obj in case.all if obj.key == key)
     recorded = converse(cluster, chosen)
     with ApiServer(gates=gates) as server:

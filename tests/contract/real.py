@@ -12,11 +12,7 @@ from tests.contract.case import ContractCase, Conversation
 
 
 def converse(cluster: RealCluster, case: ContractCase) -> Entries:
-    """Run a case in a namespace of its own, and return requests and answers.
-
-    Raises:
-        AssertionError: the rule does not hold.
-    """
+    """Run a case in a namespace of its own, and return requests and answers."""
     namespace = f"{case.subject}-{case.key}".replace("_", "-")[:63].strip("-")
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     manifests.apply(cluster.api, [home])

@@ -71,12 +71,7 @@ def test_the_policies_and_the_plans_use_the_same_keys() -> None:
     keys = {
         "muster-groups": {group_labels.MANAGED_BY, group_labels.OWNER_UID},
         "muster-pods-and-owners": {group_labels.GATE, group_labels.GATED, conditions.NOT_SCHEDULED, *types},
-        "muster-runtimes": {
-            *LABELS,
-            mark_runtime.KAI,
-            mark_runtime.KAI_QUEUE,
-            mark_runtime.KAI_MINIMUM,
-        },
+        "muster-runtimes": {*LABELS, mark_runtime.KAI, mark_runtime.KAI_QUEUE, mark_runtime.KAI_MINIMUM},
     }
     policies = {one["metadata"]["name"]: one for one in of_kind(objects_in("security/accounts"), POLICY)}
     assert policies.keys() == keys.keys()

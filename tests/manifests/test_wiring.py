@@ -112,10 +112,7 @@ def test_deliveries_retry_for_seconds_and_then_become_dead_letters(trigger: Trig
     [
         ("cluster", {"v1beta1 Workload", "v1beta1 PodGroup"}),
         ("kubernetes-1.36", {"v1alpha2 Workload", "v1alpha2 PodGroup"}),
-        (
-            "composite-pod-groups",
-            {"v1beta1 Workload", "v1beta1 PodGroup", "v1alpha3 CompositePodGroup"},
-        ),
+        ("composite-pod-groups", {"v1beta1 Workload", "v1beta1 PodGroup", "v1alpha3 CompositePodGroup"}),
     ],
 )
 def test_the_kinds_watched(overlay: str, groups: set[str]) -> None:

@@ -76,11 +76,7 @@ def _case(folder: Path) -> Case:
 
 
 def excerpt(recording: str, moment: str, event: str, number: int = 1, mode: str = "resource") -> Case:
-    """Return a case of a recording, without fields that no step reads.
-
-    Raises:
-        LookupError: the recording has no such event or moment.
-    """
+    """Return a case of a recording, without fields that no step reads."""
     case = recorded.story_of(recording, mode).case(event, moment=moment, number=number)
     request = case.event if event == SWEEP else slim_event(case.event)
     return replace(case, event=request, objects=slim(case.objects))

@@ -29,9 +29,5 @@ def moments(story: str) -> tuple[RecordedObjects, ...]:
 
 
 def world_at(story: str, moment: str) -> RecordedObjects:
-    """Return the moment of this name.
-
-    Raises:
-        LookupError: the story has no such moment.
-    """
+    """Return the moment of this name."""
     return RecordedObjects(moment, story_of(story).at(moment))

@@ -52,10 +52,7 @@ def events_of(step: Step) -> list[Object]:
         for capture in recorded.events(story):
             event = envelope(capture)
             for change in CHANGES:
-                chosen[event["kind"], change] = {
-                    **event,
-                    "type": f"dev.knative.apiserver.resource.{change}",
-                }
+                chosen[event["kind"], change] = {**event, "type": f"dev.knative.apiserver.resource.{change}"}
     return [event for event in chosen.values() if _accepted(step, event)]
 
 

@@ -22,9 +22,6 @@ def run(*arguments: str, kubeconfig: Path | None = None) -> str:
 
     Returns:
         Standard output.
-
-    Raises:
-        HelmFailed: it ended with an error.
     """
     own = {f"HELM_{name}_HOME": str(modules.cache_folder() / "helm") for name in ("CACHE", "CONFIG", "DATA")}
     done = subprocess.run(

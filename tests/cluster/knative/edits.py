@@ -53,9 +53,6 @@ def write_modules(folder: Path, pins: Path, originals: Mapping[str, Path]) -> Pa
         folder: where they are written; what another process has written there already is used.
         pins: the go.mod that pins the versions; its go.sum is beside it.
         originals: folder of each edited module in Go's module cache, by module path.
-
-    Raises:
-        ValueError: an old text does not occur exactly once, because Knative's source has changed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     replaced = "".join(

@@ -181,9 +181,6 @@ def start_knative(
         folder: folder of the cluster.
         network: URL of the proxy that stands for Services.
         processes: gets the process that runs Knative's pods.
-
-    Raises:
-        NotReady: something did not become ready in time.
     """
     build()
     knative = Knative(network, folder)

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.cluster.api import APPLY, MERGE_PATCH, ApiResponse
-from tests.contract.bodies import (
-    Object,
-    config_map,
-    core,
-    serve_widgets,
-    widget,
-    widgets,
-)
+from tests.contract.bodies import Object, config_map, core, serve_widgets, widget, widgets
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -46,24 +39,6 @@ def creates(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def again(api: Conversation, ns: str) -> None:
-    """The same apply again changes nothing."""
-    path = core(ns, "configmaps", "one")
-    made = _apply(api, path, config_map()).body
-    answer = _apply(api, path, config_map())
-    assert answer.status == 200
-    assert answer.body["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-
-
-@case(releases=BOTH)
-def removes_own(api: Conversation, ns: str) -> None:
-    """What a manager no longer applies is removed."""
-    path = core(ns, "configmaps", "one")
-    _apply(api, path, config_map(data={"a": "1", "b": "2"}))
-    assert _apply(api, path, config_map(data={"a": "1"})).body["data"] == {"a": "1"}
-
-
-@case(releases=BOTH)
 def keeps_others(api: Conversation, ns: str) -> None:
     """What others own stays when a manager leaves it out."""
     path = core(ns, "configmaps", "one")
@@ -79,15 +54,6 @@ def conflict(api: Conversation, ns: str) -> None:
     _apply(api, path, config_map(data={"a": "1"}))
     answer = _apply(api, path, config_map(data={"a": "2"}), "second")
     assert (answer.status, answer.reason) == (409, "Conflict")
-    assert answer.causes == [("FieldManagerConflict", ".data.a")]
-
-
-@case(releases=BOTH)
-def conflict_with_update(api: Conversation, ns: str) -> None:
-    """Fields written by POST have owners too."""
-    api.request("POST", core(ns, "configmaps"), config_map(data={"a": "1"}), query={"fieldManager": "poster"})
-    answer = _apply(api, core(ns, "configmaps", "one"), config_map(data={"a": "2"}))
-    assert answer.status == 409
     assert answer.causes == [("FieldManagerConflict", ".data.a")]
 
 
@@ -151,21 +117,6 @@ def status_conditions(api: Conversation, ns: str) -> None:
         api, path, {**body, "status": {"conditions": [{"type": "Theirs", "status": "True"}]}}, "second"
     )
     assert [c["type"] for c in answer.body["status"]["conditions"]] == ["Ours", "Theirs"]
-
-
-@case(releases=BOTH)
-def status_conflict(api: Conversation, ns: str) -> None:
-    """Taking over a condition without force is a conflict."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget())
-    path = widgets(ns, "widget") + "/status"
-    body = {"apiVersion": "contract.muster.dev/v1", "kind": "Widget", "metadata": {"name": "widget"}}
-    _apply(api, path, {**body, "status": {"conditions": [{"type": "A", "status": "True"}]}})
-    answer = _apply(
-        api, path, {**body, "status": {"conditions": [{"type": "A", "status": "False"}]}}, "second"
-    )
-    assert answer.status == 409
-    assert answer.causes == [("FieldManagerConflict", '.status.conditions[type="A"].status')]
 
 
 @case(releases=BOTH)

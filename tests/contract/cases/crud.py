@@ -37,13 +37,6 @@ def missing(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def unknown_resource(api: Conversation, ns: str) -> None:
-    """A resource that is not served is answered with 404 and no name in the details."""
-    answer = api.request("GET", core(ns, "gadgets"))
-    assert answer.status == 404
-
-
-@case(releases=BOTH)
 def missing_namespace(api: Conversation, ns: str) -> None:
     """Nothing can be created in a namespace that does not exist."""
     answer = api.request("POST", core(ns + "-no", "configmaps"), config_map())
@@ -66,13 +59,6 @@ def bad_name(api: Conversation, ns: str) -> None:
     answer = api.request("POST", core(ns, "configmaps"), config_map("Not_A_Name"))
     assert answer.status == 422
     assert answer.causes == [("FieldValueInvalid", "metadata.name")]
-
-
-@case(releases=BOTH)
-def uid_at_creation(api: Conversation, ns: str) -> None:
-    """A uid in a new object is replaced by the server's own."""
-    given = "11111111-1111-1111-1111-111111111111"
-    assert api.must("POST", core(ns, "configmaps"), config_map(uid=given))["metadata"]["uid"] != given
 
 
 @case(releases=BOTH)
@@ -99,13 +85,6 @@ def stale(api: Conversation, ns: str) -> None:
     api.must("PUT", core(ns, "configmaps", "one"), made | {"data": {"a": "1"}})
     answer = api.request("PUT", core(ns, "configmaps", "one"), made | {"data": {"a": "2"}})
     assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
-def without_version(api: Conversation, ns: str) -> None:
-    """A ConfigMap may be replaced without a resourceVersion."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    assert api.must("PUT", core(ns, "configmaps", "one"), config_map(data={"b": "1"}))["data"] == {"b": "1"}
 
 
 @case()
@@ -140,13 +119,6 @@ def wrong_type(api: Conversation, ns: str) -> None:
     """A wrong type in a built-in kind is answered with 400."""
     answer = api.request("POST", core(ns, "pods"), pod(nodeName=5))
     assert (answer.status, answer.reason) == (400, "BadRequest")
-
-
-@case(releases=BOTH)
-def wrong_kind(api: Conversation, ns: str) -> None:
-    """A body of another kind is refused with 400."""
-    answer = api.request("POST", core(ns, "pods"), config_map())
-    assert answer.status == 400
 
 
 @case(releases=BOTH)

@@ -48,14 +48,6 @@ def wrong_type(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def required(api: Conversation, ns: str) -> None:
-    """A required field is required."""
-    serve_widgets(api.api, ns)
-    _refused(api, ns, "spec.size", {**widget(), "spec": {}})
-    _refused(api, ns, "spec.parts[0].name", parts=[{"count": 1}])
-
-
-@case(releases=BOTH)
 def immutable_rule(api: Conversation, ns: str) -> None:
     """`self == oldSelf` keeps a field as it is."""
     serve_widgets(api.api, ns)
@@ -128,11 +120,3 @@ def without_version(api: Conversation, ns: str) -> None:
     answer = api.request("PUT", widgets(ns, "widget"), widget(size=2))
     assert answer.status == 422
     assert answer.causes == [("FieldValueInvalid", "metadata.resourceVersion")]
-
-
-@case(releases=BOTH)
-def listed_with_kind(api: Conversation, ns: str) -> None:
-    """Items of a list of custom resources carry their kind."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget())
-    assert api.must("GET", widgets(ns))["items"][0]["kind"] == "Widget"

@@ -25,15 +25,6 @@ def pod_defaults(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def pod_resources(api: Conversation, ns: str) -> None:
-    """A Pod's requests default to its limits, and its quality of service follows."""
-    containers = [{"name": "a", "image": "b", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}]
-    found = api.must("POST", core(ns, "pods"), {**pod(), "spec": {"containers": containers}})
-    assert found["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
-    assert found["status"]["qosClass"] == "Guaranteed"
-
-
-@case(releases=BOTH)
 def job_defaults(api: Conversation, ns: str) -> None:
     """A Job gets its defaults, a selector, and the labels of its pods."""
     found = api.must("POST", jobs(ns), job())
@@ -46,20 +37,6 @@ def job_defaults(api: Conversation, ns: str) -> None:
     )
     assert spec["selector"]["matchLabels"] == {"batch.kubernetes.io/controller-uid": uid}
     assert spec["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"] == "job"
-
-
-@case(releases=BOTH)
-def job_labels(api: Conversation, ns: str) -> None:
-    """A Job without labels takes those of its template."""
-    body = job()
-    body["spec"]["template"]["metadata"] = {"labels": {"tier": "x"}}
-    assert api.must("POST", jobs(ns), body)["metadata"]["labels"]["tier"] == "x"
-
-
-@case(releases=BOTH)
-def job_parallelism_alone(api: Conversation, ns: str) -> None:
-    """A Job with parallelism alone has no completions."""
-    assert "completions" not in api.must("POST", jobs(ns), job(parallelism=3))["spec"]
 
 
 @case(releases=BOTH)
@@ -102,11 +79,3 @@ def binding_gated(api: Conversation, ns: str) -> None:
     body = {"metadata": {"name": "pod"}, "target": {"kind": "Node", "name": "n"}}
     answer = api.request("POST", core(ns, "pods", "pod") + "/binding", body)
     assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
-def containers_needed(api: Conversation, ns: str) -> None:
-    """A Pod without containers is refused with 422."""
-    answer = api.request("POST", core(ns, "pods"), {**pod(), "spec": {}})
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueRequired", "spec.containers")]

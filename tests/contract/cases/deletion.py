@@ -50,14 +50,6 @@ def deleted(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def deleted_pod(api: Conversation, ns: str) -> None:
-    """A pod that is on no node is gone at once; the answer is the pod."""
-    api.must("POST", core(ns, "pods"), pod())
-    assert api.must("DELETE", core(ns, "pods", "pod"))["kind"] == "Pod"
-    assert api.request("GET", core(ns, "pods", "pod")).status == 404
-
-
-@case(releases=BOTH)
 def other_uid(api: Conversation, ns: str) -> None:
     """A uid precondition that does not hold is a conflict."""
     api.must("POST", core(ns, "configmaps"), config_map())
@@ -68,14 +60,6 @@ def other_uid(api: Conversation, ns: str) -> None:
     }
     answer = api.request("DELETE", core(ns, "configmaps", "one"), body)
     assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
-def own_uid(api: Conversation, ns: str) -> None:
-    """A uid precondition that holds lets the deletion happen."""
-    made = api.must("POST", core(ns, "configmaps"), config_map())
-    body = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": made["metadata"]["uid"]}}
-    assert api.request("DELETE", core(ns, "configmaps", "one"), body).status == 200
 
 
 @case(releases=BOTH)
@@ -116,15 +100,6 @@ def bound_pod(api: Conversation, ns: str) -> None:
         core(ns, "pods", "pod"),
         {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0},
     )
-    assert api.request("GET", core(ns, "pods", "pod")).status == 404
-
-
-@case(releases=BOTH)
-def ended_pod(api: Conversation, ns: str) -> None:
-    """A pod on a node that has ended is gone at once."""
-    api.must("POST", core(ns, "pods"), pod(nodeName="node-1"))
-    api.must("PATCH", core(ns, "pods", "pod") + "/status", {"status": {"phase": "Succeeded"}}, MERGE_PATCH)
-    api.must("DELETE", core(ns, "pods", "pod"))
     assert api.request("GET", core(ns, "pods", "pod")).status == 404
 
 
@@ -208,15 +183,6 @@ def group_of_ended_pods(api: Conversation, ns: str) -> None:
     api.must("DELETE", groups(ns, "podgroups", "group"))
     api.must("PATCH", core(ns, "pods", "pod") + "/status", {"status": {"phase": "Failed"}}, MERGE_PATCH)
     assert _gone(api, groups(ns, "podgroups", "group"))
-
-
-@case(controllers=True)
-def unused_group(api: Conversation, ns: str) -> None:
-    """A PodGroup that no pod names goes soon, and its name is free again."""
-    api.must("POST", groups(ns, "podgroups"), pod_group())
-    api.must("DELETE", groups(ns, "podgroups", "group"))
-    assert _gone(api, groups(ns, "podgroups", "group"))
-    api.must("POST", groups(ns, "podgroups"), pod_group())
 
 
 @case(controllers=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -35,3 +37,20 @@ def version(api: Conversation, ns: str) -> None:
     found = api.api.must("GET", "/version")
     assert found["major"] == "1"
     assert found["minor"].rstrip("+") in {"37", "36"}
+
+
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+def _review(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
+
+
+@case(releases=BOTH)
+def allowed(api: Conversation, ns: str) -> None:
+    """An account that may do everything gets 201 with that answer, and the question comes back."""
+    attributes = {"verb": "patch", "group": "batch", "resource": "jobs", "subresource": "status"}
+    answer = api.request("POST", REVIEWS, _review(resourceAttributes=attributes | {"namespace": ns}))
+    assert answer.status == 201
+    assert answer.body["status"] == {"allowed": True}
+    assert answer.body["spec"]["resourceAttributes"] == attributes | {"namespace": ns}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from tests.contract.bodies import config_map, core, gated, pod, serve_widgets, widget, widgets
+from tests.contract.bodies import config_map, core, gated, pod
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -118,18 +118,6 @@ def strategic_own_uid(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def strategic_finalizers(api: Conversation, ns: str) -> None:
-    """A strategic merge patch adds to finalizers, which are a list of plain words merged by value."""
-    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/a"]))
-    body = {"metadata": {"finalizers": ["example.com/b"]}}
-    found = api.must("PATCH", core(ns, "configmaps", "one"), body, STRATEGIC_PATCH)
-    assert set(found["metadata"]["finalizers"]) == {"example.com/a", "example.com/b"}
-    removal = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/a", "example.com/b"]}}
-    found = api.must("PATCH", core(ns, "configmaps", "one"), removal, STRATEGIC_PATCH)
-    assert "finalizers" not in found["metadata"]
-
-
-@case(releases=BOTH)
 def strategic_conditions(api: Conversation, ns: str) -> None:
     """A strategic merge patch merges conditions of a pod's status by type; a merge patch replaces them."""
     api.must("POST", core(ns, "pods"), pod())
@@ -160,20 +148,3 @@ def patch_stale(api: Conversation, ns: str) -> None:
     body = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "data": {"a": "2"}}
     answer = api.request("PATCH", core(ns, "configmaps", "one"), body, MERGE_PATCH)
     assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
-def patch_nothing(api: Conversation, ns: str) -> None:
-    """A patch that changes nothing keeps the resourceVersion."""
-    made = api.must("POST", core(ns, "configmaps"), config_map())
-    found = api.must("PATCH", core(ns, "configmaps", "one"), {"data": {"key": "value"}}, MERGE_PATCH)
-    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-
-
-@case(releases=BOTH)
-def strategic_on_custom(api: Conversation, ns: str) -> None:
-    """A strategic merge patch of a custom resource is answered with 415."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget())
-    answer = api.request("PATCH", widgets(ns, "widget"), {"spec": {"size": 2}}, STRATEGIC_PATCH)
-    assert (answer.status, answer.reason) == (415, "UnsupportedMediaType")

@@ -62,14 +62,6 @@ def failing_expressions_refuse(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def empty_fields_of_a_request_are_absent(api: Conversation, ns: str) -> None:
-    """A request for the object itself has no field subResource, so an expression that reads it fails."""
-    _install(api, ns, {"expression": "request.subResource == ''"})
-    answer = api.request("POST", core(ns, "configmaps"), config_map())
-    assert (answer.status, answer.reason) == (422, "Invalid")
-
-
-@case(releases=BOTH)
 def deletions_have_the_old_object(api: Conversation, ns: str) -> None:
     """A deletion is judged by oldObject; object is null."""
     kept = "request.operation == 'DELETE' && object == null && oldObject.metadata.name == 'one'"

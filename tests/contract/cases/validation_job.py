@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from tests.cluster.api import MERGE_PATCH
-from tests.contract.bodies import Object, job, jobs
+import time
+
+from tests.cluster.api import MERGE_PATCH, ApiResponse
+from tests.contract.bodies import Object, gang, groups, job, jobs, owner, pod_group
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -34,13 +36,6 @@ def scaled_apart(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def completions_frozen(api: Conversation, ns: str) -> None:
-    """A NonIndexed Job's completions are immutable."""
-    api.must("POST", jobs(ns), job(completions=3, parallelism=3))
-    assert _patch(api, ns, {"completions": 5, "parallelism": 5}) == 422
-
-
-@case(releases=BOTH)
 def parallelism_free(api: Conversation, ns: str) -> None:
     """Parallelism, suspend, backoffLimit and the deadlines may change."""
     api.must("POST", jobs(ns), job())
@@ -52,14 +47,6 @@ def parallelism_free(api: Conversation, ns: str) -> None:
         "ttlSecondsAfterFinished": 9,
     }
     assert _patch(api, ns, changes) == 200
-
-
-@case(releases=BOTH)
-def long_name(api: Conversation, ns: str) -> None:
-    """An Indexed Job's name leaves room for the index in a hostname."""
-    answer = api.request("POST", jobs(ns), job("a" * 62, **INDEXED))
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueInvalid", "metadata.name")]
 
 
 @case(releases=BOTH)
@@ -164,3 +151,71 @@ def metadata_free(api: Conversation, ns: str) -> None:
 
 
 _EXIT_42: Object = {"operator": "In", "values": [42]}
+
+
+VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
+
+
+def _make_group(api: Conversation, ns: str, policy: Object, *owners: Object, release: str = "1.36") -> None:
+    version = VERSIONS[release]
+    body = pod_group(version=version, schedulingPolicy=policy)
+    body["metadata"]["ownerReferences"] = list(owners)
+    api.must("POST", groups(ns, "podgroups", version=version), body)
+
+
+def _scale(api: Conversation, ns: str, pods: int) -> ApiResponse:
+    change = {"spec": {"parallelism": pods, "completions": pods}}
+    return api.request("PATCH", jobs(ns, "job"), change, MERGE_PATCH)
+
+
+def _seen(api: Conversation, ns: str) -> None:
+    """Wait until the real server's plugin knows the newest PodGroup, which it has from a watch.
+
+    A probe that is refused shows it: a dry run, and not written down.
+    """
+    body = pod_group("probe", version="v1alpha2")
+    api.api.must("POST", groups(ns, "podgroups", version="v1alpha2"), body)
+    probe = job("probe", template={"schedulingGroup": {"podGroupName": "probe"}})
+    api.api.must("POST", jobs(ns), probe)
+    for _ in range(100):
+        change = {"spec": {"parallelism": 2}}
+        if api.api.request("PATCH", jobs(ns, "probe"), change, MERGE_PATCH, {"dryRun": "All"}).status == 403:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the server does not see its PodGroups")
+
+
+@case(releases=("1.36",))
+def controlled(api: Conversation, ns: str) -> None:
+    """In 1.36 a Job that controls a gang keeps its parallelism, up and down; the rest of it may change."""
+    made = api.must("POST", jobs(ns), job(**INDEXED))
+    _make_group(api, ns, gang(), owner(made, controller=True))
+    _seen(api, ns)
+    for pods in (4, 2):
+        answer = _scale(api, ns, pods)
+        assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert _scale(api, ns, 3).status == 200
+    assert api.request("PATCH", jobs(ns, "job"), {"spec": {"suspend": True}}, MERGE_PATCH).status == 200
+
+
+@case(releases=("1.36",))
+def named(api: Conversation, ns: str) -> None:
+    """In 1.36 a Job whose template names a gang keeps its parallelism, whoever owns the gang."""
+    api.must("POST", jobs(ns), job(template={"schedulingGroup": {"podGroupName": "group"}}, **INDEXED))
+    assert _scale(api, ns, 4).status == 200
+    _make_group(api, ns, gang())
+    _seen(api, ns)
+    answer = _scale(api, ns, 5)
+    assert (answer.status, answer.reason) == (403, "Forbidden")
+
+
+@case()
+def newer(api: Conversation, ns: str) -> None:
+    """In 1.37 a Job of a gang may be scaled: its template's, or one that it controls."""
+    made = api.must("POST", jobs(ns), job(**INDEXED))
+    _make_group(api, ns, gang(), owner(made, controller=True), release="1.37")
+    assert _scale(api, ns, 4).status == 200
+    template = {"schedulingGroup": {"podGroupName": "group"}}
+    api.must("POST", jobs(ns), job("named", template=template, **INDEXED))
+    change = {"spec": {"parallelism": 4, "completions": 4}}
+    assert api.request("PATCH", jobs(ns, "named"), change, MERGE_PATCH).status == 200

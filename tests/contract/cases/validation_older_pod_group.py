@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 from tests.cluster.api import MERGE_PATCH
-from tests.contract.bodies import (
-    FINALIZER,
-    Object,
-    gang,
-    groups,
-    pod_group,
-    workload,
-)
+from tests.contract.bodies import FINALIZER, Object, gang, groups, pod_group, template, workload
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -74,3 +67,57 @@ def older_without_preemption(api: Conversation, ns: str) -> None:
     assert "priority" not in found
     assert "priorityClassName" not in found
     assert found["disruptionMode"] == "Pod"
+
+
+def _refused(api: Conversation, ns: str, body: Object, *fields: str, version: str = "v1beta1") -> None:
+    answer = api.request("POST", groups(ns, "workloads", version=version), body)
+    assert (answer.status, answer.reason) == (422, "Invalid")
+    assert set(fields) <= {field for _, field in answer.causes}
+
+
+def _patched(api: Conversation, ns: str, templates: list[Object]) -> tuple[int, list[tuple[str, str]]]:
+    body = {"spec": {"podGroupTemplates": templates}}
+    answer = api.request("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH)
+    return answer.status, answer.causes
+
+
+@case(releases=("1.36",))
+def older_workload(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a Workload's templates are immutable, minCount included."""
+    path = groups(ns, "workloads", version="v1alpha2")
+    api.must("POST", path, workload(version="v1alpha2"))
+    body = {"spec": {"podGroupTemplates": [template(schedulingPolicy=gang(5))]}}
+    answer = api.request("PATCH", f"{path}/work", body, MERGE_PATCH)
+    assert answer.status == 422
+    assert answer.causes == [("FieldValueInvalid", "spec.podGroupTemplates")]
+
+
+@case(releases=("1.36",))
+def older_workload_refused(api: Conversation, ns: str) -> None:
+    """In v1alpha2 a Workload needs templates, with names and one policy each."""
+    for body in (
+        workload(version="v1alpha2", podGroupTemplates=[]),
+        workload("work", {"name": "main"}, version="v1alpha2"),
+        workload("work", template("a.b"), version="v1alpha2"),
+        workload("work", template(schedulingPolicy=gang(0)), version="v1alpha2"),
+        workload("work", template("a"), template("a"), version="v1alpha2"),
+        workload("work", *(template(f"t{i}") for i in range(9)), version="v1alpha2"),
+    ):
+        _refused(api, ns, body, version="v1alpha2")
+
+
+@case(releases=("1.36",))
+def older_priority_dropped(api: Conversation, ns: str) -> None:
+    """In v1alpha2 priority and disruptionMode are dropped while WorkloadAwarePreemption is off."""
+    body = workload("work", template(priorityClassName="x", disruptionMode="PodGroup"), version="v1alpha2")
+    found = api.must("POST", groups(ns, "workloads", version="v1alpha2"), body)["spec"]["podGroupTemplates"][
+        0
+    ]
+    assert "priorityClassName" not in found
+    assert "disruptionMode" not in found
+
+
+@case(releases=("1.36",))
+def newer_version_absent(api: Conversation, ns: str) -> None:
+    """1.36 does not serve v1beta1."""
+    assert api.request("GET", groups(ns, "workloads")).status == 404

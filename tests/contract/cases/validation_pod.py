@@ -33,13 +33,6 @@ def group_added(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def group_added_while_gated(api: Conversation, ns: str) -> None:
-    """SchedulingGroup cannot be added to a gated pod either."""
-    api.must("POST", core(ns, "pods"), gated())
-    _refused(api, ns, {"schedulingGroup": GROUP})
-
-
-@case(releases=BOTH)
 def group_changed(api: Conversation, ns: str) -> None:
     """SchedulingGroup cannot change."""
     api.must("POST", core(ns, "pods"), gated(schedulingGroup=GROUP))
@@ -57,14 +50,6 @@ def group_removed(api: Conversation, ns: str) -> None:
 def group_without_name(api: Conversation, ns: str) -> None:
     """An empty schedulingGroup is refused."""
     answer = api.request("POST", core(ns, "pods"), pod(schedulingGroup={}))
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueInvalid", "spec.schedulingGroup.podGroupName")]
-
-
-@case(releases=BOTH)
-def group_bad_name(api: Conversation, ns: str) -> None:
-    """A podGroupName that is no DNS subdomain is refused."""
-    answer = api.request("POST", core(ns, "pods"), pod(schedulingGroup={"podGroupName": "Not_A_Name"}))
     assert answer.status == 422
     assert answer.causes == [("FieldValueInvalid", "spec.schedulingGroup.podGroupName")]
 
@@ -141,21 +126,7 @@ def priority_of_class(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def priority_differs(api: Conversation, ns: str) -> None:
-    """A priority that differs from that of the class is forbidden."""
-    answer = api.request("POST", core(ns, "pods"), pod(priority=7))
-    assert (answer.status, answer.reason) == (403, "Forbidden")
-
-
-@case(releases=BOTH)
 def priority_class_missing(api: Conversation, ns: str) -> None:
     """A PriorityClass that does not exist is forbidden."""
     answer = api.request("POST", core(ns, "pods"), pod(priorityClassName="contract-none"))
     assert (answer.status, answer.reason) == (403, "Forbidden")
-
-
-@case(releases=BOTH)
-def system_class(api: Conversation, ns: str) -> None:
-    """The system classes exist, and a pod may use them."""
-    found = api.must("POST", core(ns, "pods"), pod(priorityClassName="system-node-critical"))
-    assert found["spec"]["priority"] == 2_000_001_000

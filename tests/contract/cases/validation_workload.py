@@ -32,29 +32,9 @@ def stored(api: Conversation, ns: str) -> None:
 
 
 @case()
-def no_status_endpoint(api: Conversation, ns: str) -> None:
-    """A Workload has no status endpoint."""
-    api.must("POST", groups(ns, "workloads"), workload())
-    assert api.request("GET", groups(ns, "workloads", "work") + "/status").status == 404
-
-
-@case()
-def reference_unchecked(api: Conversation, ns: str) -> None:
-    """A controllerRef and a PriorityClass need not exist."""
-    reference = {"apiGroup": "batch", "kind": "Job", "name": "none"}
-    body = workload("work", template(priorityClassName="none"), controllerRef=reference)
-    assert api.must("POST", groups(ns, "workloads"), body)["spec"]["controllerRef"] == reference
-
-
-@case()
 def nothing(api: Conversation, ns: str) -> None:
     """A Workload without templates is refused."""
-    _refused(
-        api,
-        ns,
-        workload(podGroupTemplates=[]),
-        "spec",
-    )
+    _refused(api, ns, workload(podGroupTemplates=[]), "spec")
 
 
 @case()
@@ -89,12 +69,7 @@ def bad_names(api: Conversation, ns: str) -> None:
 @case()
 def no_policy(api: Conversation, ns: str) -> None:
     """A template has exactly one policy."""
-    _refused(
-        api,
-        ns,
-        workload("work", {"name": "main"}),
-        "spec.podGroupTemplates[0].schedulingPolicy",
-    )
+    _refused(api, ns, workload("work", {"name": "main"}), "spec.podGroupTemplates[0].schedulingPolicy")
     both = template(schedulingPolicy={"basic": {}, "gang": {"minCount": 1}})
     _refused(api, ns, workload("work", both), "spec.podGroupTemplates[0].schedulingPolicy")
 
@@ -104,12 +79,7 @@ def zero(api: Conversation, ns: str) -> None:
     """MinCount 0 is a missing value, a negative one too small."""
     where = "spec.podGroupTemplates[0].schedulingPolicy.gang.minCount"
     _refused(api, ns, workload("work", template(schedulingPolicy=gang(0))), where)
-    _refused(
-        api,
-        ns,
-        workload("work", template(schedulingPolicy=gang(-1))),
-        where,
-    )
+    _refused(api, ns, workload("work", template(schedulingPolicy=gang(-1))), where)
 
 
 @case()
@@ -199,20 +169,6 @@ def template_fields_frozen(api: Conversation, ns: str) -> None:
 
 
 @case()
-def labels_free(api: Conversation, ns: str) -> None:
-    """Labels and owner references of a Workload may change."""
-    api.must("POST", groups(ns, "workloads"), workload())
-    reference = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "name": "j",
-        "uid": "11111111-1111-1111-1111-111111111111",
-    }
-    body = {"metadata": {"labels": {"a": "b"}, "ownerReferences": [reference]}}
-    assert api.request("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH).ok
-
-
-@case()
 def two_versions(api: Conversation, ns: str) -> None:
     """A Workload is the same object in v1beta1 and v1alpha3."""
     made = api.must("POST", groups(ns, "workloads"), workload())
@@ -221,3 +177,76 @@ def two_versions(api: Conversation, ns: str) -> None:
     assert found["metadata"]["uid"] == made["metadata"]["uid"]
     api.must("DELETE", groups(ns, "workloads", "work", "v1alpha3"))
     assert api.request("GET", groups(ns, "workloads", "work")).status == 404
+
+
+@case()
+def tree(api: Conversation, ns: str) -> None:
+    """A tree of four levels is accepted, five are refused."""
+    deep = template("leaf")
+    node = composite("c3", deep)
+    for name in ("c2", "c1"):
+        node = {"name": name, "schedulingPolicy": {"basic": {}}, "compositePodGroupTemplates": [node]}
+    found = api.must("POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[node]))
+    assert found["spec"]["podGroupTemplates"] is None
+    deeper = {"name": "c0", "schedulingPolicy": {"basic": {}}, "compositePodGroupTemplates": [node]}
+    _refused(
+        api, ns, workload("deep", compositePodGroupTemplates=[deeper]), "spec.compositePodGroupTemplates[0]"
+    )
+
+
+@case()
+def tree_names(api: Conversation, ns: str) -> None:
+    """Names are unique in the whole tree."""
+    body = workload(compositePodGroupTemplates=[composite("a", template("a"))])
+    _refused(api, ns, body, "spec.compositePodGroupTemplates[0].podGroupTemplates[0].name")
+    two = [composite("a", template("x")), composite("b", template("x"))]
+    _refused(
+        api,
+        ns,
+        workload(compositePodGroupTemplates=two),
+        "spec.compositePodGroupTemplates[1].podGroupTemplates[0].name",
+    )
+
+
+@case()
+def tree_needs_leaves(api: Conversation, ns: str) -> None:
+    """A composite template has at least one child."""
+    _refused(
+        api, ns, workload(compositePodGroupTemplates=[composite("a")]), "spec.compositePodGroupTemplates[0]"
+    )
+
+
+@case()
+def tree_priority(api: Conversation, ns: str) -> None:
+    """One priority holds in the whole tree."""
+    body = workload(compositePodGroupTemplates=[composite("a", template("b", priorityClassName="x"))])
+    _refused(api, ns, body, "spec")
+
+
+@case()
+def tree_one_child(api: Conversation, ns: str) -> None:
+    """A composite with one child is accepted; its minGroupCount is at least 1."""
+    api.must(
+        "POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))])
+    )
+    none = composite("a", template("b"), schedulingPolicy={"gang": {"minGroupCount": 0}})
+    where = "spec.compositePodGroupTemplates[0].schedulingPolicy.gang.minGroupCount"
+    _refused(api, ns, workload("none", compositePodGroupTemplates=[none]), where)
+
+
+@case()
+def tree_counts_change(api: Conversation, ns: str) -> None:
+    """MinCount and minGroupCount inside a tree may change, children may not come."""
+    api.must(
+        "POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))])
+    )
+    path = groups(ns, "workloads", "work")
+    policy = {"gang": {"minGroupCount": 3}}
+    changed = composite("a", template("b", schedulingPolicy=gang(9)), schedulingPolicy=policy)
+    api.must("PATCH", path, {"spec": {"compositePodGroupTemplates": [changed]}}, MERGE_PATCH)
+    more = composite("a", template("b"), template("c"))
+    answer = api.request("PATCH", path, {"spec": {"compositePodGroupTemplates": [more]}}, MERGE_PATCH)
+    assert answer.status == 422
+    assert answer.causes == [
+        ("FieldValueForbidden", "spec.compositePodGroupTemplates[0].podGroupTemplates[1]")
+    ]

@@ -60,21 +60,6 @@ def selected(api: Conversation, ns: str) -> None:
 
 
 @case()
-def initial_events(api: Conversation, ns: str) -> None:
-    """SendInitialEvents lists first and marks the end of the list by a bookmark."""
-    api.must("POST", core(ns, "pods"), pod())
-    query = {
-        "sendInitialEvents": "true",
-        "allowWatchBookmarks": "true",
-        "resourceVersionMatch": "NotOlderThan",
-        "timeoutSeconds": "1",
-    }
-    events = list(api.watch(core(ns, "pods"), query))[:2]
-    assert [event["type"] for event in events] == ["ADDED", "BOOKMARK"]
-    assert events[1]["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
-
-
-@case()
 def deletion_version(api: Conversation, ns: str) -> None:
     """A DELETED event carries the version of the deletion."""
     version = _version(api, core(ns, "pods"))

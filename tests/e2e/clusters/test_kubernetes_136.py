@@ -59,8 +59,7 @@ def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: RealSto
     assert answer.status == 200, answer.message
     story.wait("three pods run", lambda now: now.running() == 3)
     story.wait(
-        "the JobSet says so",
-        lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "GangSizeFixed",
+        "the JobSet says so", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "GangSizeFixed"
     )
     assert story.condition("JobSet", "sim", "PodGroupsReady") == "True"
     said = re.compile(rf"\b{story.group('workers')['metadata']['name']}\b.*\b3\b")

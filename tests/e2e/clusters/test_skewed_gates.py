@@ -25,9 +25,7 @@ def test_a_gang_that_the_scheduler_places_as_single_pods_is_reported(story: Real
     story.create(job)
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait(
-        "the Job says so",
-        lambda now: now.reason("Job", "sweep", "PodGroupsScheduled") == "GroupsIgnored",
-        90,
+        "the Job says so", lambda now: now.reason("Job", "sweep", "PodGroupsScheduled") == "GroupsIgnored", 90
     )
     assert story.condition("Job", "sweep", "PodGroupsScheduled") == "False"
     (group,) = story.groups().values()

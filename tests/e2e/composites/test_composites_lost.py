@@ -14,9 +14,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OVERLAY = "composite-pod-groups"
 
 WITHOUT = Release(
-    "1.37",
-    gates=("GenericWorkload", "TopologyAwareWorkloadScheduling"),
-    apis=("scheduling.k8s.io/v1beta1",),
+    "1.37", gates=("GenericWorkload", "TopologyAwareWorkloadScheduling"), apis=("scheduling.k8s.io/v1beta1",)
 )
 
 

@@ -26,8 +26,7 @@ def test_the_state_of_a_trainjob_is_never_a_condition_that_is_false(
     story.add_nodes(1, cpu=1)
     owner = story.create(a_trainjob("llama", "torch-distributed", nodes=2))
     story.wait(
-        "it has no room",
-        lambda now: now.reason("TrainJob", "llama", "PodGroupsScheduled") == "Unschedulable",
+        "it has no room", lambda now: now.reason("TrainJob", "llama", "PodGroupsScheduled") == "Unschedulable"
     )
     assert story.condition("TrainJob", "llama", "PodGroupsScheduled") == "False"
     assert _state(story, stage) == "PodGroupsNotScheduled"

@@ -38,11 +38,7 @@ class KnativeEventing:
     """
 
     def __init__(
-        self,
-        cluster: RealCluster,
-        objects: Sequence[Object],
-        namespace: str,
-        targets: Mapping[str, Target],
+        self, cluster: RealCluster, objects: Sequence[Object], namespace: str, targets: Mapping[str, Target]
     ) -> None:
         assert cluster.knative, "the cluster has no Knative"
         self._cluster = cluster

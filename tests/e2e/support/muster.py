@@ -182,12 +182,7 @@ class Muster:
         than the story's last change, ignores a second sweep.
         """
         self.idle()
-        event = {
-            "specversion": "1.0",
-            "id": f"sweep-{next(self._sweeps)}",
-            "source": "/tests",
-            "type": SWEEP,
-        }
+        event = {"specversion": "1.0", "id": f"sweep-{next(self._sweeps)}", "source": "/tests", "type": SWEEP}
         self.publish(CloudEvent(event, b""))
 
     @contextlib.contextmanager

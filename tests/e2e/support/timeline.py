@@ -54,11 +54,7 @@ class NamespaceSource:
         self._connections: list[http.client.HTTPConnection] = []
 
     def list_with_version(self, resource: Resource, /) -> tuple[Objects, str]:
-        """Return all objects of a kind and the list's resourceVersion; wait while the server initializes.
-
-        Raises:
-            Gone: the kind is not served.
-        """
+        """Return all objects of a kind and the list's resourceVersion; wait while the server initializes."""
         path = resource.path(namespace=self._name)
         answers: list[ApiResponse] = []
 
@@ -79,11 +75,7 @@ class NamespaceSource:
     def watch(
         self, resource: Resource, /, *, resource_version: str, timeout_seconds: int
     ) -> Iterator[tuple[str, Object]]:
-        """Yield each change of a kind after a version, until the server or `hang_up` ends the watch.
-
-        Raises:
-            ClusterError: the watch was refused or interrupted.
-        """
+        """Yield each change of a kind after a version, until the server or `hang_up` ends the watch."""
         path = resource.path(namespace=self._name)
         try:
             for event in self._api.watch(path, resource_version, timeout_seconds, self._connections.append):
@@ -121,11 +113,7 @@ class StoryRecording:
                 self.follow(resource)
 
     def follow(self, resource: Resource) -> None:
-        """Record one more kind, beginning with the objects that exist.
-
-        Raises:
-            Gone: the kind is not served.
-        """
+        """Record one more kind, beginning with the objects that exist."""
         self._recorder.follow(resource)
 
     def entries(self) -> list[Entry]:
@@ -139,11 +127,7 @@ class StoryRecording:
         return {obj["metadata"]["name"]: obj for obj in self._recorder.objects() if obj["kind"] == kind}
 
     def wait(self, what: str, condition: Callable[[Self], object], seconds: float = PATIENCE) -> None:
-        """Wait until a condition on this recording holds; check it at every change and between changes.
-
-        Raises:
-            AssertionError: it does not hold within the seconds.
-        """
+        """Wait until a condition on this recording holds; check it at every change and between changes."""
         held = self._recorder.until(lambda: condition(self), seconds)
         assert held, f"after {seconds:.0f} s still not: {what}"
 

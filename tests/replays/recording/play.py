@@ -88,11 +88,7 @@ class Play(RealStory):
         self._nodes.append(name)
 
     def run(self, step: str) -> None:
-        """Run one function with a sweep.
-
-        Raises:
-            AssertionError: it failed or had nothing to do: the story is not what it was.
-        """
+        """Run one function with a sweep."""
         function = steps.step_named(step)
         account = self.cluster.service_account_kubeconfig(NAMESPACE, step.replace("_", "-"))
         settings = Settings(kubeconfig=str(account), deadline_seconds=60)
@@ -129,11 +125,7 @@ class Play(RealStory):
         self._keep(moment, self._entries())
 
     def when(self, moment: str, condition: Callable[[list[Object]], bool], seconds: float = 60) -> None:
-        """Store the first moment at which a condition on the pods held, even if it has passed.
-
-        Raises:
-            AssertionError: it never held.
-        """
+        """Store the first moment at which a condition on the pods held, even if it has passed."""
         self.recording.wait(moment, lambda now: condition(list(now.now("Pod").values())), seconds)
         self.rest()
         entries = self._entries()
@@ -141,11 +133,7 @@ class Play(RealStory):
         self._keep(moment, next(past for past in pasts if condition(list(state(past, "Pod").values()))))
 
     def take(self) -> Take:
-        """Return the recording, once both adapters have sent all events.
-
-        Raises:
-            AssertionError: they told more or less than a watch of the same objects.
-        """
+        """Return the recording, once both adapters have sent all events."""
         seen = sorted((entry.kind, _VERBS[entry.change], entry.version) for entry in self._entries())
         until(lambda: self._received() == seen and len(self._events(REFERENCE)) == len(seen), 20)
         assert self._received() == seen, "the adapter did not tell what happened"

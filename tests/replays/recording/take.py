@@ -32,11 +32,7 @@ class Take:
 
     @classmethod
     def read(cls, folder: Path, story: str) -> Take:
-        """Read the recording of a story from a folder.
-
-        Raises:
-            BadFileError: there is none, or it cannot be read.
-        """
+        """Read the recording of a story from a folder."""
         resource, reference, moments = _files(folder, story)
         return cls(_events(resource), _events(reference), yaml_documents(moments, read_text(moments)))
 
