@@ -10,8 +10,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -113,33 +111,19 @@ SERVICE_PROXY = Component(
 )
 
 
-LANES = (
-    (*KUBERNETES["1.37"].values(), KUBECTL),
-    (JOBSET, TRAINER),
-    (KWOK, ADAPTER, EVENTING, SERVING_WEBHOOK, SERVICE_PROXY),
-    tuple(KUBERNETES["1.36"].values()),
-    (HELM,),
+EVERY_COMPONENT = (
+    ETCD,
+    *KUBERNETES["1.37"].values(),
+    *(KUBECTL, JOBSET, TRAINER, KWOK, ADAPTER, EVENTING, SERVING_WEBHOOK, SERVICE_PROXY),
+    *KUBERNETES["1.36"].values(),
+    HELM,
 )
-"""Components that share most of their packages and are built one after another: of one module, or of modules
-that pin the same versions."""
+"""In an order in which those that share packages follow one another."""
 
 
 def build_all() -> None:
-    """Build every component, two lanes at once, so that one downloads while the other compiles.
-
-    etcd is built first and alone: it compiles Go's standard library, which all components link.
-    """
-    build(ETCD)
-    pool = ThreadPoolExecutor(max_workers=2)
-    try:
-        for built in as_completed([pool.submit(_build_each, components) for components in LANES]):
-            built.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _build_each(components: Iterable[Component]) -> None:
-    for component in components:
+    """Build every component."""
+    for component in EVERY_COMPONENT:
         build(component)
 
 

@@ -1,7 +1,7 @@
 """The fields of Knative's kinds that eventing/ uses, and no others.
 
-From the CRDs of knative/eventing v0.47 (config/core/resources); tests/e2e/installation/test_knative.py applies
-what eventing/ has to the real thing.
+From the CRDs of knative/eventing v0.47 (config/core/resources). The stories with Knative apply what eventing/
+has to the real thing.
 """
 
 from __future__ import annotations

@@ -45,29 +45,13 @@ def test_the_policies_and_the_planner_use_the_same_keys() -> None:
     stamp, label = (
         (EVENTING / "admission" / f"{name}.yaml").read_text() for name in ("stamp-pods", "mark-jobs")
     )
-    for key in (
-        group_labels.GROUP,
-        group_labels.GROUP_PER,
-        group_labels.GROUP_SIZE,
-        group_labels.LEADER_GROUP,
-        group_labels.LEADER_GROUP_PER,
-        group_labels.GATE_SWITCH,
-        group_labels.GATE,
-        group_labels.JOBSET_NAME,
-        group_labels.JOBSET_UID,
-        group_labels.JOB_INDEX,
-        group_labels.JOB_NAME,
-        group_labels.JOB_UID,
-        group_labels.COMPLETION_INDEX,
-    ):
+    names = group_labels
+    mine = (names.GROUP, names.GROUP_PER, names.GROUP_SIZE, names.LEADER_GROUP, names.LEADER_GROUP_PER)
+    pods = (names.GATE_SWITCH, names.GATE, names.JOB_INDEX, names.JOB_NAME, names.JOB_UID)
+    for key in (*mine, *pods, names.JOBSET_NAME, names.JOBSET_UID, names.COMPLETION_INDEX):
         assert f"'{key}'" in stamp
-    for key in (
-        group_labels.GROUP,
-        group_labels.JOBSET_UID,
-        group_labels.REPLICATED_JOB,
-        group_labels.ANCESTOR,
-        group_labels.UPSTREAM_TEMPLATE,
-    ):
+    owners = (names.JOBSET_UID, names.REPLICATED_JOB, names.ANCESTOR, names.UPSTREAM_TEMPLATE)
+    for key in (names.GROUP, *owners):
         assert f"'{key}'" in label
     assert f"{group_labels.NAMESPACE_SWITCH}: enabled" in label
 

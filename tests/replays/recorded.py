@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from muster.data import RECORDINGS as FOLDER
+from muster.data import RECORDINGS
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import RecordedObjects
 from muster.testing import Recording, shipped
 
-__all__ = ["FOLDER", "STORIES", "events", "moments", "story_of", "world_at"]
-
+FOLDER = RECORDINGS
 STORIES = ("1-torch", "2-torchtune", "4-job-scaled", "5-does-not-fit")
 """The recordings that are replayed as a whole; 7 is used by golden cases about runtimes."""
 

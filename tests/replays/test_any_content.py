@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -85,14 +84,6 @@ ANYTHING: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def paths(at: Any, above: Path = ()) -> Iterator[Path]:
-    """Yield the path of each value below this one."""
-    below = at.items() if isinstance(at, dict) else enumerate(at) if isinstance(at, list) else ()
-    for key, value in below:
-        yield (*above, key)
-        yield from paths(value, (*above, key))
-
-
 def with_value(event: Object, path: Path, value: Any) -> Object:
     """Return the event with another value at a path of its data."""
     changed = copy.deepcopy(event)
@@ -131,15 +122,8 @@ def test_no_content_of_an_event_is_an_error_of_the_function(name: str) -> None:
     hold()
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "path", "value"),
-    [
-        pytest.param("emit_conditions", "Job", ("spec", "parallelism"), "many", id="a number that is a word"),
-        pytest.param("emit_conditions", "Job", ("status", "conditions"), 7, id="a list that is a number"),
-    ],
-)
-def test_a_wrong_type_is_an_unreadable_event(name: str, kind: str, path: Path, value: Any) -> None:
+def test_a_wrong_type_is_an_unreadable_event() -> None:
     """The answer is 400, which goes to the dead letter sink at once."""
-    step = steps.step_named(name)
-    event = next(event for event in events_of(step) if event["kind"] == kind and "update" in event["type"])
-    assert status_of(step, with_value(event, path, value)) == 400
+    step = steps.step_named("emit_conditions")
+    event = next(event for event in events_of(step) if event["kind"] == "Job" and "update" in event["type"])
+    assert status_of(step, with_value(event, ("spec", "parallelism"), "many")) == 400

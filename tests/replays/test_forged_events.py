@@ -23,7 +23,6 @@ from muster.objects import resources
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.reasons import Reason
-from muster.policy.sources.source import ANNOTATION
 from muster.replay.recorded_requests import STRUCTURED
 from muster.replay.snapshots import Object
 from muster.runtime import steps
@@ -135,37 +134,6 @@ def test_a_forged_event_writes_nothing_that_a_sweep_would_not(name: str) -> None
         assert writes_of(step, event) <= swept
 
     hold()
-
-
-TRUE_EVENTS = [
-    ("create_workload", "team-e", "Job", "add"),
-    ("create_pod_groups", "team-b", "Workload", "add"),
-    ("patch_pods", "team-a", "PodGroup", "add"),
-    ("resize_gang", "team-d", "Job", "update"),
-    ("emit_conditions", "team-a", "PodGroup", "update"),
-    ("mark_runtime", "", "ClusterTrainingRuntime", "update"),
-]
-
-
-@pytest.mark.parametrize(("name", "namespace", "kind", "happened"), TRUE_EVENTS)
-def test_a_true_event_does_write(name: str, namespace: str, kind: str, happened: str) -> None:
-    """A true event of the same form makes the function write, so the forged ones are not simply refused."""
-    step = steps.step_named(name)
-    sent_object = next(
-        obj
-        for obj in world()
-        if obj["kind"] == kind and obj["metadata"].get("namespace", "") == namespace and _has_a_policy(obj)
-    )
-    named = {"namespace": namespace, "name": sent_object["metadata"]["name"]}
-    data = {key: sent_object[key] for key in ("apiVersion", "kind")} | named
-    written = writes_of(step, a_sweep() | {"type": f"dev.knative.apiserver.ref.{happened}", "data": data})
-    assert written
-    assert written <= writes_of(step, a_sweep())
-
-
-def _has_a_policy(obj: Object) -> bool:
-    """Return whether mark-runtime would write to a runtime; True for other kinds."""
-    return not obj["kind"].endswith("Runtime") or ANNOTATION in obj["metadata"].get("annotations", {})
 
 
 def test_a_function_that_believes_its_events_is_caught() -> None:

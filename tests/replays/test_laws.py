@@ -115,11 +115,6 @@ def test_a_law_notices_the_step_that_breaks_it(law: laws.Law) -> None:
         law(BROKEN[law](case.step), case.case)
 
 
-def test_a_step_that_believes_events_breaks_no_other_law() -> None:
-    """The law needs an older event to fail: the same event twice changes nothing."""
-    laws.executed_twice_is_nothing(that_believes_events(CASE.step), CASE.case)
-
-
 def test_every_law_has_a_step_that_breaks_it() -> None:
     """Every law has a broken step above."""
     assert set(BROKEN) == set(laws.LAWS)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from muster.runtime import steps
-from muster.runtime.step import Step
 from muster.testing import check_laws
 from tests.replays.golden import HANDWRITTEN, RECORDED, ROOT, GoldenCase, cases
 
@@ -35,11 +32,6 @@ def test_every_function_has_cases_that_act_and_cases_that_do_not(name: str) -> N
     assert outcomes == {"Plan", "Nothing"}
 
 
-def test_a_folder_without_cases_is_seen(tmp_path: Path) -> None:
-    """A folder without cases has none."""
-    assert cases(tmp_path) == []
-
-
 def test_cases_are_of_functions_that_exist() -> None:
     """Every folder of cases belongs to a step."""
     folders = {path.parents[1].name for path in ROOT.glob("*/*/plan.yaml")}
@@ -51,8 +43,3 @@ def test_a_case_has_an_excerpt_or_files_of_its_own() -> None:
     files = {case.folder: {path.name for path in case.folder.iterdir()} for case in cases()}
     assert [folder for folder, names in files.items() if names not in (RECORDED, HANDWRITTEN)] == []
     assert set(map(frozenset, files.values())) == {frozenset(RECORDED), frozenset(HANDWRITTEN)}
-
-
-def test_all_steps_are_found() -> None:
-    """The steps are those in functions/, under their own names."""
-    assert all(isinstance(steps.step_named(name), Step) for name in steps.step_names())

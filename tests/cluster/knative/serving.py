@@ -87,12 +87,7 @@ def code_of(service: Object) -> list[str]:
     """Return what `muster.runtime.serve` is given for a Service; nothing if its image is not Muster's."""
     (container,) = service["spec"]["template"]["spec"]["containers"]
     image = re.sub(r"[:@].*", "", container["image"].rsplit("/", 1)[-1])
-    return [served_as(name) for name in container["args"]] if image == "muster" else []
-
-
-def served_as(function: str) -> str:
-    """Return the arguments with which `muster.runtime.serve` serves a function of the image, by its name."""
-    return function
+    return list(container["args"]) if image == "muster" else []
 
 
 def main(folder: str, proxy: str) -> None:

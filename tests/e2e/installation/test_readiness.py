@@ -40,7 +40,8 @@ def test_a_missing_permission_is_reported_until_it_is_granted(stage: RealStage) 
         _, body = muster.readiness("mark-runtime")
         for resource in ("clustertrainingruntimes", "trainingruntimes"):
             assert f"update {resource}.trainer.kubeflow.org" in body
-        assert _log_lines(stage)[-1] == ("ERROR", "PermissionMissing", body.strip())
+        *logged, message = _log_lines(stage)[-1]
+        assert (logged, f"mark-runtime: {message}") == (["ERROR", "PermissionMissing"], body.strip())
     finally:
         _grant(stage, granted)
     assert until(lambda: muster.readiness("mark-runtime") == (200, "OK\n"), 30)
