@@ -17,6 +17,8 @@ from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.replay import (
     ReplayInput,
     ReplayResult,
+    ReplayStack,
+    event_of,
     is_musters_group,
     replay,
     replay_each,
