@@ -25,9 +25,7 @@ def test_a_torch_trainjob_runs_as_one_gang(story: RealStory) -> None:
     trainjob = story.create(a_trainjob("llama", "torch-distributed", nodes=3, cpu=6))
     story.wait("three pods run", lambda now: now.running() == 3)
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
-    story.wait(
-        "conditions say so", lambda now: now.condition("TrainJob", "llama", "PodGroupsScheduled") == "True"
-    )
+    story.wait_for_true("TrainJob", "llama", "PodGroupsScheduled")
     story.delete(trainjob)
     story.wait("nothing is left", lambda now: not now.leftovers())
 
@@ -58,9 +56,7 @@ def test_a_gang_keeps_its_size_when_a_job_of_its_jobset_is_scaled(story: RealSto
     answer = story.api.request("PATCH", manifests.path({**_JOB, **job}), change, MERGE_PATCH)
     assert answer.status == 200, answer.message
     story.wait("three pods run", lambda now: now.running() == 3)
-    story.wait(
-        "the JobSet says so", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "GangSizeFixed"
-    )
+    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", "GangSizeFixed")
     assert story.condition("JobSet", "sim", "PodGroupsReady") == "True"
     said = re.compile(rf"\b{story.group('workers')['metadata']['name']}\b.*\b3\b")
     story.wait(
@@ -85,11 +81,7 @@ def test_a_replacement_after_others_finished_is_never_placed(story: RealStory) -
     story.finish_pods([first])
     story.finish_pods([second], "Failed")
     story.wait("it has a replacement", lambda now: len(now.pods()) == 4)
-    story.wait(
-        "the Job says why it waits",
-        lambda now: now.reason("Job", "sweep", "PodGroupsScheduled") == "GangSizeFixed",
-        90,
-    )
+    story.wait_for_reason("Job", "sweep", "PodGroupsScheduled", "GangSizeFixed", 90)
     story.recording.quiet()
     assert story.running() == 1
 

@@ -34,9 +34,7 @@ def test_gangs_outlive_an_upgrade_before_which_their_groups_were_removed(
     story.create(a_job("runs", pods=3, cpu=4))
     story.wait("three pods run", lambda now: now.running() == 3)
     story.create(a_job("waits", pods=3, cpu=3))
-    story.wait(
-        "the other one waits", lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable"
-    )
+    story.wait_for_reason("Job", "waits", "PodGroupsScheduled", "Unschedulable")
     story.recording.stop()
     later = Later(stage.cluster, story)
     names, bound = later.groups(BEFORE), later.bound()

@@ -12,7 +12,7 @@ from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
 from tests.contract import gates_off
 from tests.e2e.conftest import RealStage, Stages
-from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -117,12 +117,8 @@ def _gangs_run_and_wait(story: RealStory) -> Object:
     story.finish_pods([failing], "Failed")
     story.wait("a new pod is gated", lambda now: any(GATE in now.gates(pod) for pod in now.pods()))
 
-    job = a_job("waits", pods=2, cpu=9)
-    job["metadata"]["annotations"] = {POLICY: IN_ONE_RACK}
-    story.create(job)
-    story.wait(
-        "it waits", lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable", 90
-    )
+    story.create(with_policy(a_job("waits", pods=2, cpu=9), IN_ONE_RACK))
+    story.wait_for_reason("Job", "waits", "PodGroupsScheduled", "Unschedulable", 90)
     story.recording.quiet()
     assert [story.gates(pod) for pod in story.pods()].count({GATE}) == 1
     assert len(story.nodes_of_pods()) == 5

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
-from tests.e2e.support.owners import a_job
+from tests.e2e.support.owners import a_job, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -20,13 +20,9 @@ def test_a_gang_that_the_scheduler_places_as_single_pods_is_reported(story: Real
     MinCount is 1, so that the laws of every story hold: a larger gang is bound before it can be.
     """
     story.add_nodes(2)
-    job = a_job("sweep", pods=2)
-    job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": ELASTIC}
-    story.create(job)
+    story.create(with_policy(a_job("sweep", pods=2), ELASTIC))
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait(
-        "the Job says so", lambda now: now.reason("Job", "sweep", "PodGroupsScheduled") == "GroupsIgnored", 90
-    )
+    story.wait_for_reason("Job", "sweep", "PodGroupsScheduled", "GroupsIgnored", 90)
     assert story.condition("Job", "sweep", "PodGroupsScheduled") == "False"
     (group,) = story.groups().values()
     assert "conditions" not in group.get("status", {})

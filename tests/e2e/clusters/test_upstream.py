@@ -30,7 +30,7 @@ def test_a_labelled_template_that_upstream_leaves_ungrouped_runs_in_a_fallback_g
     story.wait("all four pods run", lambda now: now.running() == 4)
     assert (story.policy("workers"), story.policy("other")) == ({"gang": {"minCount": 2}}, {"basic": {}})
     reason = "UpstreamGroups"
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
+    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", reason)
     stage.muster.sweep()
     story.recording.quiet()
     assert story.reason("JobSet", "sim", "PodGroupsReady") == reason

@@ -8,9 +8,9 @@ from muster.simulator.apiserver import Gates
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import Release
 from tests.contract import gates_off
-from tests.e2e.composites.test_composites import COMPOSITE
+from tests.e2e.composites.test_trees import COMPOSITE
 from tests.e2e.conftest import RealStage
-from tests.e2e.support.owners import POLICY, a_job, a_trainjob
+from tests.e2e.support.owners import a_job, a_trainjob, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -22,13 +22,9 @@ OPTIONS = ClusterOptions(
 def test_groups_of_groups_are_refused(story: RealStory) -> None:
     """The Job says which kind and version it would need, and runs in a fallback group that is no gang."""
     story.add_nodes(1)
-    job = a_job("sweep", pods=2)
-    job["metadata"]["annotations"] = {POLICY: COMPOSITE}
-    story.create(job)
+    story.create(with_policy(a_job("sweep", pods=2), COMPOSITE))
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait(
-        "the Job says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy"
-    )
+    story.wait_for_reason("Job", "sweep", "PodGroupsReady", "InvalidPolicy")
     (condition,) = (
         condition
         for condition in story.recording.now("Job")["sweep"]["status"]["conditions"]

@@ -10,7 +10,7 @@ from muster.data import EVENTING
 from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import POLICY, Object, a_job
+from tests.e2e.support.owners import Object, a_job, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -118,9 +118,7 @@ def test_blocks_of_blocks_are_in_racks_and_on_hosts(story: RealStory) -> None:
     for rack in range(3):
         add_rack(story, f"zone-{rack % 2}", f"rack-{rack}", 2, cpu=2)
     labels = {"muster.dev/group": "host", "muster.dev/group-size": "2"}
-    job = a_job("mesh", pods=8, labels=labels)
-    job["metadata"]["annotations"] = {POLICY: BLOCKS}
-    story.create(job)
+    story.create(with_policy(a_job("mesh", pods=8, labels=labels), BLOCKS))
     story.wait("eight pods run", lambda now: now.running() == 8)
     assert set().union(*places(story, ZONE).values()) == {"zone-0"}
     racks, hosts = places(story, RACK), places(story, HOST)
@@ -134,9 +132,11 @@ def test_a_job_in_blocks_grows_into_another_rack(story: RealStory, muster_on_it:
     """The next sweep makes the groups of the new blocks, which are placed beside those that run."""
     for rack in range(3):
         add_rack(story, "zone-0", f"rack-{rack}", 2, cpu=2)
-    job = a_job("mesh", pods=8, labels={"muster.dev/group": "host", "muster.dev/group-size": "2"})
-    job["metadata"]["annotations"] = {POLICY: BLOCKS}
-    made = story.create(job)
+    made = story.create(
+        with_policy(
+            a_job("mesh", pods=8, labels={"muster.dev/group": "host", "muster.dev/group-size": "2"}), BLOCKS
+        )
+    )
     story.wait("eight pods run", lambda now: now.running() == 8)
     before = places(story, HOST)
     story.patch(made, {"spec": {"parallelism": 11, "completions": 11}})

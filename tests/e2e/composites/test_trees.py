@@ -1,11 +1,15 @@
-"""Trees of four levels, last blocks that are smaller, policies that labels or gates do not bear out."""
+"""Groups of groups of several levels: placed as a whole, restarted as a whole, and taken away."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.owners import POLICY, a_job, a_jobset
+from muster.replay.summary import group_of
+from tests.cluster.processes import until
+from tests.e2e.support.muster import Muster
+from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, with_policy
 from tests.e2e.support.story import RealStory
+from tests.e2e.support.trees import chat, runs, uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -27,9 +31,7 @@ workload:
 def test_a_tree_of_four_levels_is_placed_as_a_whole(story: RealStory) -> None:
     """Room for three of the four pods: no pod runs. With room for all, each level names the one above it."""
     story.add_nodes(1, cpu=3)
-    jobset = a_jobset("deep", {"prefill": (1, 2), "decode": (1, 2)})
-    jobset["metadata"]["annotations"] = {POLICY: FOUR_LEVELS}
-    story.create(jobset)
+    story.create(with_policy(a_jobset("deep", {"prefill": (1, 2), "decode": (1, 2)}), FOUR_LEVELS))
     story.wait("no gate is left", lambda now: len(now.pods()) == 4 and not any(map(now.gates, now.pods())))
     story.recording.quiet()
     assert story.running() == 0
@@ -57,7 +59,7 @@ def test_settings_that_the_api_server_drops_are_reported(story: RealStory) -> No
     job["metadata"]["annotations"] = {POLICY: f"workload: {{groups: [{{name: main, {settings}}}]}}"}
     story.create(job)
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says so", lambda now: now.reason("Job", "mesh", "PodGroupsReady") == "FieldsDropped")
+    story.wait_for_reason("Job", "mesh", "PodGroupsReady", "FieldsDropped")
     conditions = story.recording.now("Job")["mesh"]["status"]["conditions"]
     (ready,) = (condition for condition in conditions if condition["type"] == "muster.dev/PodGroupsReady")
     assert ready["status"] == "True"
@@ -68,3 +70,70 @@ def test_settings_that_the_api_server_drops_are_reported(story: RealStory) -> No
 
 def _label(group: str) -> str:
     return group.removeprefix("deep-").rsplit("-", 1)[0]
+
+
+def bound(story: RealStory, before: set[str]) -> list[str]:
+    """New pods of the gang that have a node."""
+    new = [pod for pod in story.pods() if group_of(pod) and pod["metadata"]["uid"] not in before]
+    return [pod["metadata"]["name"] for pod in new if pod["spec"].get("nodeName")]
+
+
+def takes_the_room(story: RealStory) -> None:
+    """Another user's pods take half of every node."""
+    story.create(a_job("other", pods=2, cpu=2, labels={"muster.dev/group": "none"}))
+    story.wait("the room is taken", lambda now: len(now.ungrouped()) == 2)
+
+
+def test_a_restarted_child_waits_for_siblings_that_still_terminate(story: RealStory) -> None:
+    """The scheduler counts them: prefill alone would be placed beside the old decode, and keep the room."""
+    story.create(chat())
+    runs(story)
+    before = uids(story.pods())
+    hanging = story.running_of("decode")
+    story.hang(hanging)
+
+    story.finish_pods(story.running_of("prefill")[:1], "Failed")
+    story.wait("prefill is there again", lambda now: len(uids(now.pods()) - before) == 2)
+    story.recording.quiet()
+    assert bound(story, before) == []
+
+    takes_the_room(story)
+    story.hang(hanging, None)
+    story.wait("decode is there again", lambda now: len(uids(now.pods()) - before) == 6)
+    story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())))
+    story.recording.quiet()
+    assert bound(story, before) == []
+
+    story.add_nodes(1, cpu=4)
+    story.wait("all four run again", lambda now: len(bound(now, before)) == 4 and now.running() == 6)
+
+
+COMPOSITE = """
+workload:
+  groups:
+  - name: all
+    schedulingPolicy: {gang: {minGroupCount: 1}}
+    groups:
+    - {name: main, schedulingPolicy: {gang: {minCount: 2}}}
+"""
+
+GROUPS = "/apis/scheduling.k8s.io/v1alpha3/namespaces/{}/compositepodgroups"
+
+
+def composites(story: RealStory) -> list[Object]:
+    """Return the CompositePodGroups of the story."""
+    groups: list[Object] = story.api.must("GET", GROUPS.format(story.namespace))["items"]
+    return groups
+
+
+def test_an_orphaned_tree_is_taken_away(story: RealStory, muster_on_it: Muster) -> None:
+    """A Job deleted with orphaned children orphans the groups above its pods too; a sweep takes them away."""
+    story.add_nodes(1)
+    made = story.create(with_policy(a_job("sweep", pods=2), COMPOSITE))
+    story.wait("two pods run", lambda now: now.running() == 2)
+    assert len(composites(story)) == 1
+
+    story.delete_job_and_then_its_pods(made)
+    muster_on_it.sweep()
+    story.wait("Workload and group are gone", lambda now: not now.leftovers())
+    assert until(lambda: not composites(story), 20), "a CompositePodGroup is left"

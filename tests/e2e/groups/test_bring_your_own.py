@@ -9,7 +9,7 @@ import pytest
 
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_runtime, a_trainjob
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -51,19 +51,12 @@ def test_a_users_own_workload_is_used_under_any_name_and_never_written(story: Re
     assert story.group("workers")["spec"]["workloadRef"]["workloadName"] == "by-hand"
 
 
-@pytest.mark.parametrize(
-    ("runtime", "kind"),
-    [("torch-distributed", "ClusterTrainingRuntime"), ("mine", "TrainingRuntime")],
-    ids=["of a ClusterTrainingRuntime", "of a TrainingRuntime"],
-)
-def test_a_users_own_workload_is_used_for_a_trainjob(story: RealStory, runtime: str, kind: str) -> None:
+def test_a_users_own_workload_is_used_for_a_trainjob(story: RealStory) -> None:
     """Two of three nodes run where there is room for two; the Workload is never written."""
     story.add_nodes(1, cpu=2)
-    if kind == "TrainingRuntime":
-        story.create(a_runtime(story.api, runtime))
     own = a_workload("by-hand", "bert", {"trainer": 2}, group="trainer.kubeflow.org", kind="TrainJob")
     own = story.create(own)
-    story.create(a_trainjob("bert", runtime, kind=kind, nodes=3))
+    story.create(a_trainjob("bert", "torch-distributed", nodes=3))
     story.wait("two pods run", lambda now: now.running() == 2)
     story.recording.quiet()
     assert story.policy("trainer") == GANG_OF_2
@@ -105,7 +98,7 @@ def test_workloads_that_cannot_be_used_are_reported(
     brought = {name: story.create(a_workload(name, "sim", min_counts)) for name in names}
     story.create(a_jobset("sim", {"workers": (1, 2)}))
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
+    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", reason)
     assert story.policy("workers") == {"basic": {}}
     left = {name: one["metadata"]["resourceVersion"] for name, one in story.recording.now("Workload").items()}
     assert left == {name: one["metadata"]["resourceVersion"] for name, one in brought.items()}
@@ -114,9 +107,7 @@ def test_workloads_that_cannot_be_used_are_reported(
 def test_a_users_own_group_of_the_stamped_name_is_used(story: RealStory) -> None:
     """Muster holds the pods; the user makes the group they name: they go, and the group stays as it is."""
     story.add_nodes(1)
-    job = a_job("sweep", pods=3)
-    job["metadata"]["annotations"] = {POLICY: "workload: {onFailure: Hold, groups: [{name: mian}]}"}
-    story.create(job)
+    story.create(with_policy(a_job("sweep", pods=3), "workload: {onFailure: Hold, groups: [{name: mian}]}"))
     story.wait("three pods wait", lambda now: len(now.pods()) == 3)
     (name,) = {group_of(pod) for pod in story.pods()}
     spec = {"schedulingPolicy": {"gang": {"minCount": 3}}, "disruptionMode": {"all": {}}}

@@ -22,15 +22,13 @@ def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: RealStor
     """Nothing is bound and the owner says why; with one more node all are bound."""
     story.add_nodes(3)
     story.create(a_job("big", pods=4, cpu=6))
-    story.wait(
-        "the owner says why", lambda now: now.reason("Job", "big", "PodGroupsScheduled") == "Unschedulable"
-    )
+    story.wait_for_reason("Job", "big", "PodGroupsScheduled", "Unschedulable")
     story.recording.quiet()
     assert story.nodes_of_pods() == {}
 
     story.add_nodes(1)
     story.wait("four pods run", lambda now: now.running() == 4)
-    story.wait("conditions say so", lambda now: now.condition("Job", "big", "PodGroupsScheduled") == "True")
+    story.wait_for_true("Job", "big", "PodGroupsScheduled")
 
 
 def test_gated_and_unschedulable_gangs_look_to_an_autoscaler_like_other_pods(
@@ -55,9 +53,7 @@ def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
     """With the old minCount it would wait for pods that never come."""
     story.add_nodes(1)
     job = story.create(a_job("big", pods=4, cpu=4))
-    story.wait(
-        "the owner says why", lambda now: now.reason("Job", "big", "PodGroupsScheduled") == "Unschedulable"
-    )
+    story.wait_for_reason("Job", "big", "PodGroupsScheduled", "Unschedulable")
     with muster_on_it.without_function("resize-gang"):
         story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
         story.wait("two pods are left", lambda now: len(now.pods()) == 2)

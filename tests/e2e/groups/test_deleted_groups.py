@@ -7,7 +7,7 @@ import pytest
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import POLICY, Object, a_job, a_trainjob
+from tests.e2e.support.owners import Object, a_job, a_trainjob, with_policy
 from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
@@ -106,9 +106,7 @@ def test_running_pods_of_a_fallback_group_keep_running_when_a_gang_replaces_it(
 
 def _broken_job(story: RealStory) -> None:
     """Three pods of four CPUs, which wait in a fallback group since their policy is invalid."""
-    job = a_job("sweep", pods=3, cpu=4)
-    job["metadata"]["annotations"] = {POLICY: "workload: {gangs: []}"}
-    story.create(job)
+    story.create(with_policy(a_job("sweep", pods=3, cpu=4), "workload: {gangs: []}"))
     story.wait("the fallback group is made", lambda now: len(now.groups()) == 1)
     assert story.policy("main") == {"basic": {}}
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from muster.local.stories.watching import Entry
-from tests.e2e.support.owners import POLICY, a_job, a_jobset
+from tests.e2e.support.owners import a_job, a_jobset, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -32,7 +32,7 @@ def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory
     story.add_nodes(1, cpu=3)
     story.create(a_job("low", pods=3))
     story.wait("the gang runs", lambda now: now.running() == 3)
-    story.wait("it says so", lambda now: now.condition("Job", "low", "PodGroupsScheduled") == "True")
+    story.wait_for_true("Job", "low", "PodGroupsScheduled")
     assert story.group("main")["spec"]["disruptionMode"] == {"all": {}}
 
     story.create(urgent_job(story.priority_class("high", 1000)))
@@ -43,22 +43,18 @@ def test_a_gang_is_evicted_as_a_whole_and_runs_again_as_a_whole(story: RealStory
     story.wait("an Event says so", lambda now: "0 of 3 pods bound" in now.messages("MembersLost"))
 
     story.wait("three wait again", lambda now: _waiting(now) == 3, 60)
-    story.wait(
-        "there is no room", lambda now: now.reason("Job", "low", "PodGroupsScheduled") == "Unschedulable", 10
-    )
+    story.wait_for_reason("Job", "low", "PodGroupsScheduled", "Unschedulable", 10)
     story.finish_pods([pod for pod in story.pods() if pod["metadata"]["name"].startswith("urgent")])
     story.wait("the gang runs again", lambda now: _running(now, "low") == 3)
-    story.wait("it says so", lambda now: now.condition("Job", "low", "PodGroupsScheduled") == "True")
+    story.wait_for_true("Job", "low", "PodGroupsScheduled")
 
 
 def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory) -> None:
     """With `disruptionMode: single` two members run on, and the owner's condition says that one is lost."""
     story.add_nodes(1, cpu=3)
-    job = a_job("low", pods=3)
-    job["metadata"]["annotations"] = {POLICY: SINGLE}
-    story.create(job)
+    story.create(with_policy(a_job("low", pods=3), SINGLE))
     story.wait("the gang runs", lambda now: now.running() == 3)
-    story.wait("it says so", lambda now: now.condition("Job", "low", "PodGroupsScheduled") == "True")
+    story.wait_for_true("Job", "low", "PodGroupsScheduled")
     assert story.group("main")["spec"]["disruptionMode"] == {"single": {}}
 
     story.create(urgent_job(story.priority_class("high", 1000)))
@@ -66,22 +62,16 @@ def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory) ->
     story.wait("it says so", lambda now: "MembersLost" in _reasons(now, "Job"))
     assert _seconds_until_told(story, "Job") < SECONDS_TO_TELL
     story.wait("an Event says so", lambda now: "2 of 3 pods bound" in now.messages("MembersLost"))
-    story.wait(
-        "there is no room for the third",
-        lambda now: now.reason("Job", "low", "PodGroupsScheduled") == "Unschedulable",
-        40,
-    )
+    story.wait_for_reason("Job", "low", "PodGroupsScheduled", "Unschedulable", 40)
     assert _running(story, "low") == 2
 
 
 def test_a_tree_of_gangs_is_evicted_as_a_whole(story: RealStory) -> None:
     """The victims are all pods below the highest group with `disruptionMode: all`."""
     story.add_nodes(1, cpu=4)
-    jobset = a_jobset("low", {"prefill": (1, 2), "decode": (1, 2)}, max_restarts=5)
-    jobset["metadata"]["annotations"] = {POLICY: TREE}
-    story.create(jobset)
+    story.create(with_policy(a_jobset("low", {"prefill": (1, 2), "decode": (1, 2)}, max_restarts=5), TREE))
     story.wait("the tree runs", lambda now: now.running() == 4)
-    story.wait("it says so", lambda now: now.condition("JobSet", "low", "PodGroupsScheduled") == "True")
+    story.wait_for_true("JobSet", "low", "PodGroupsScheduled")
     (zone,) = story.recording.now("CompositePodGroup").values()
     modes = [group["spec"]["disruptionMode"] for group in (zone, *story.groups().values())]
     assert modes == [{"all": {}}] * 3

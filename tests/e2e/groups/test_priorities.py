@@ -39,7 +39,7 @@ def test_classes_of_one_value_make_one_gang(story: RealStory) -> None:
     assert (story.running(), story.policy("g")) == (0, {"gang": {"minCount": 4}})
     story.add_nodes(1)
     story.wait("four pods run", lambda now: now.running() == 4)
-    story.wait("all is said", lambda now: now.condition("JobSet", "sim", "PodGroupsScheduled") == "True")
+    story.wait_for_true("JobSet", "sim", "PodGroupsScheduled")
     assert priorities(story) == {(1000, 1000)}
     assert story.reason("JobSet", "sim", "PodGroupsReady") == "PodGroupsExist"
 
@@ -65,7 +65,7 @@ def test_pods_of_two_priorities_get_fallback_groups(
     jobset = {"a": {"label": "g", **high}, "b": {"label": "g", **second}, "c": {"label": "alike", **high}}
     story.create(a_jobset_of(jobset))
     reason = "PrioritiesDiffer"
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == reason)
+    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", reason)
     story.wait("the two that are alike run", lambda now: len(now.running_of("alike")) == 2)
     story.wait("the scheduler has spoken", lambda now: scheduler_says in str(now.group("g").get("status")))
     story.recording.quiet()

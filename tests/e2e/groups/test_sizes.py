@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.owners import Object, a_job, a_jobset
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -46,32 +44,14 @@ def test_one_of_several_groups_is_resized_and_the_others_are_not(story: RealStor
     story.wait("the template is as well", lambda now: now.templates() == both)
 
 
-@pytest.mark.parametrize(
-    "outcome",
-    [
-        pytest.param("Succeeded", id="a member has succeeded"),
-        pytest.param("Failed", id="an index has failed for good"),
-    ],
-)
-def test_a_replacement_is_stuck_until_its_gang_is_resized(
-    story: RealStory, muster_on_it: Muster, outcome: str
-) -> None:
+def test_a_replacement_is_stuck_until_its_gang_is_resized(story: RealStory, muster_on_it: Muster) -> None:
     """Without resize_gang the scheduler waits for one that never comes, and so patch_pods keeps the gate."""
     story.add_nodes(1)
-    job = a_job("sweep", pods=3)
-    if outcome == "Failed":
-        del job["spec"]["backoffLimit"]
-        job["spec"] |= {"backoffLimitPerIndex": 1, "maxFailedIndexes": 1}
-    story.create(job)
+    story.create(a_job("sweep", pods=3))
     story.wait("three pods run", lambda now: now.running() == 3)
-    if outcome == "Failed":
-        _fail(story, "0")
-        story.wait("index 0 has its second try", lambda now: now.running() == 3)
     with muster_on_it.without_function("resize-gang"):
-        story.finish_pods([_running_of_index(story, "0")], outcome)
+        story.finish_pods([_running_of_index(story, "0")])
         story.wait("two pods are left", lambda now: now.running() == 2)
-        if outcome == "Failed":
-            story.wait("index 0 has failed for good", _index_0_has_failed)
         replaced = _fail(story, "1")
         story.recording.quiet()
         assert story.gates(_pod(story, replaced)) == {"muster.dev/pod-group"}
@@ -89,7 +69,7 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(
     assert story.policy("main") == GANG_OF[2]
 
 
-def test_growth_without_room_does_not_hold_up_a_replacement(story: RealStory, muster_on_it: Muster) -> None:
+def test_growth_without_room_does_not_hold_up_a_replacement(story: RealStory) -> None:
     """Four of six have room: a gang of six would have no place for a replacement, one of four has."""
     story.add_nodes(1, cpu=4)
     job = story.create(a_job("sweep", pods=4))
@@ -100,35 +80,6 @@ def test_growth_without_room_does_not_hold_up_a_replacement(story: RealStory, mu
     story.wait("a replacement exists", lambda now: len(now.pods()) == 7)
     story.wait("four run again", lambda now: now.running() == 4)
     assert story.policy("main") == GANG_OF[4]
-
-    with muster_on_it.without_function("resize-gang"):
-        group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", **story.group("main")}
-        story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[6]}})
-        story.finish_pods(_running(story)[:1], "Failed")
-        story.wait("there is another one", lambda now: len(now.pods()) == 8)
-        story.wait("it has no gate", lambda now: not any(map(now.gates, now.pods())))
-        story.recording.quiet(5)
-        assert story.running() == 3
-        assert _is_placed(story)
-        story.patch(group, {"spec": {"schedulingPolicy": GANG_OF[4]}})
-        story.wait("four run again", lambda now: now.running() == 4)
-
-
-@pytest.mark.parametrize(
-    "trainer", [pytest.param(None, id="removed"), pytest.param({"numNodes": 5}, id="added")]
-)
-def test_a_trainer_that_comes_or_goes_changes_no_gang(story: RealStory, trainer: Any) -> None:
-    """A running JobSet keeps the pods it has, whatever its TrainJob says then (Trainer 2.3)."""
-    story.add_nodes(1)
-    body = a_trainjob("llama", "torch-distributed", nodes=3)
-    if trainer is not None:
-        del body["spec"]["trainer"]
-    pods = 3 if trainer is None else 1
-    trainjob = story.create(body)
-    story.wait("its pods run", lambda now: now.running() == pods)
-    story.patch(trainjob, {"spec": {"trainer": trainer}})
-    story.recording.quiet()
-    assert (story.running(), story.policy("trainer")) == (pods, GANG_OF[pods])
 
 
 def _running(story: RealStory) -> list[Object]:
@@ -166,7 +117,3 @@ def _fail(story: RealStory, index: str) -> str:
 def _index(pod: Object) -> str:
     index: str = pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]
     return index
-
-
-def _index_0_has_failed(story: RealStory) -> bool:
-    return bool(story.recording.now("Job")["sweep"]["status"].get("failedIndexes") == "0")

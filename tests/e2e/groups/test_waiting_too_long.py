@@ -10,7 +10,7 @@ from muster.data import EVENTING
 from muster.simulator.overlays import load
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -25,13 +25,12 @@ OWNERS = {
 
 def waiting(owner: Object, then: str) -> Object:
     """The owner, which may wait three seconds."""
-    policy = f"workload: {{schedulingTimeoutSeconds: {LIMIT}, onTimeout: {then}}}"
-    return {**owner, "metadata": {**owner["metadata"], "annotations": {POLICY: policy}}}
+    return with_policy(owner, f"workload: {{schedulingTimeoutSeconds: {LIMIT}, onTimeout: {then}}}")
 
 
 def sweep_until_it_timed_out(story: RealStory, muster: Muster, kind: str) -> None:
     """Let the scheduler refuse the gang, wait for longer than the limit, and sweep."""
-    story.wait("it is refused", lambda now: now.reason(kind, "big", "PodGroupsScheduled") == "Unschedulable")
+    story.wait_for_reason(kind, "big", "PodGroupsScheduled", "Unschedulable")
     story.recording.quiet(LIMIT + 1)
     muster.sweep()
     story.wait(
@@ -60,7 +59,7 @@ def test_by_default_the_owner_only_says_so(story: RealStory, muster_on_it: Muste
     assert (story.running(), story.policy("main")) == (0, {"gang": {"minCount": 4}})
     story.add_nodes(1, cpu=4)
     story.wait("four pods run", lambda now: now.running() == 4)
-    story.wait("all is said", lambda now: now.reason("Job", "big", "PodGroupsScheduled") == "Scheduled")
+    story.wait_for_reason("Job", "big", "PodGroupsScheduled", "Scheduled")
 
 
 @pytest.mark.parametrize("kind", list(OWNERS))
@@ -70,7 +69,7 @@ def test_with_basic_its_pods_run_one_by_one(story: RealStory, muster_on_it: Must
     story.create(waiting(OWNERS[kind], "Basic"))
     sweep_until_it_timed_out(story, muster_on_it, kind)
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says why", lambda now: now.reason(kind, "big", "PodGroupsReady") == "SchedulingTimedOut")
+    story.wait_for_reason(kind, "big", "PodGroupsReady", "SchedulingTimedOut")
     muster_on_it.sweep()
     story.recording.quiet()
     (group,) = story.groups().values()

@@ -28,9 +28,7 @@ def test_jobs_outlive_muster(stage: RealStage, stages: Stages, begin_story: Call
     story.create(a_job("runs", pods=3, cpu=4))
     story.wait("three pods run", lambda now: now.running() == 3)
     story.create(a_job("waits", pods=3, cpu=3))
-    story.wait(
-        "the other one waits", lambda now: now.reason("Job", "waits", "PodGroupsScheduled") == "Unschedulable"
-    )
+    story.wait_for_reason("Job", "waits", "PodGroupsScheduled", "Unschedulable")
 
     story.opt_out()
     stage.muster.remove_policies()

@@ -35,11 +35,11 @@ def test_an_indexed_job_runs_as_one_gang(story: RealStory) -> None:
     story.wait("four pods run", lambda now: now.running() == 4)
 
     assert _min_counts(story) == (4, 4)
-    story.wait("conditions say so", lambda now: now.condition("Job", "sweep", "PodGroupsScheduled") == "True")
+    story.wait_for_true("Job", "sweep", "PodGroupsScheduled")
     types = {condition["type"] for condition in story.recording.now("Job")["sweep"]["status"]["conditions"]}
     assert "muster.dev/PodGroupsScheduled" in types
     story.finish_pods(story.pods())
-    story.wait("it completes", lambda now: now.condition("Job", "sweep", "Complete") == "True")
+    story.wait_for_true("Job", "sweep", "Complete")
 
 
 def test_a_job_scaled_up_grows_its_gang(story: RealStory) -> None:

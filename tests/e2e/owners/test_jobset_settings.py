@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.owners.test_jobset_gates import OPTIONS as WITH_OPTIONAL_GATES
-from tests.e2e.support.owners import POLICY, Object, a_jobset
+from tests.e2e.support.owners import Object, a_jobset, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -64,8 +64,9 @@ def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: RealSto
     story.add_nodes(2)
     node = f"{story.namespace}-1"
     one_device(story, node)
-    jobset = a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2), "router": (1, 1)})
-    jobset["metadata"]["annotations"] = {POLICY: AT_EVERY_LEVEL}
+    jobset = with_policy(
+        a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2), "router": (1, 1)}), AT_EVERY_LEVEL
+    )
     one_class = story.priority_class("polite", 1000, preemptionPolicy="Never")
     for entry in jobset["spec"]["replicatedJobs"]:
         entry["template"]["spec"]["template"]["spec"]["priorityClassName"] = one_class
@@ -93,8 +94,7 @@ def test_pods_that_never_preempt_get_their_group_without_a_policy_for_it(
 ) -> None:
     """The API server refuses a group without the preemptionPolicy of its class."""
     story.add_nodes(1)
-    jobset = a_jobset("sim", {"workers": (1, 2)})
-    jobset["metadata"]["annotations"] = {POLICY: policy}
+    jobset = with_policy(a_jobset("sim", {"workers": (1, 2)}), policy)
     workers = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     workers["spec"]["priorityClassName"] = story.priority_class("polite", 1000, preemptionPolicy="Never")
     story.create(jobset)

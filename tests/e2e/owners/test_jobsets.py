@@ -19,9 +19,7 @@ def test_replicas_of_a_replicated_job_are_one_gang(story: RealStory) -> None:
     assert story.policy("driver") == {"gang": {"minCount": 1}}
     assert story.policy("workers") == {"gang": {"minCount": 6}}
     assert set(story.recording.now("Workload")) == {"sim"}
-    story.wait(
-        "conditions say so", lambda now: now.condition("JobSet", "sim", "PodGroupsScheduled") == "True"
-    )
+    story.wait_for_true("JobSet", "sim", "PodGroupsScheduled")
     story.delete(jobset)
     story.wait("nothing is left", lambda now: not now.leftovers())
 

@@ -29,7 +29,7 @@ def test_conditions_outlast_suspension_rebuilding_and_completion(
 
     story.patch(owner, {"spec": {"suspend": True}})
     story.wait("the pods are gone", lambda now: not now.pods(), 90)
-    story.wait("it is suspended", lambda now: now.condition("TrainJob", "llama", "Suspended") == "True")
+    story.wait_for_true("TrainJob", "llama", "Suspended")
     story.patch(owner, {"spec": {"suspend": False}})
     _runs_and_says_so(story)
 
@@ -47,7 +47,7 @@ def test_conditions_outlast_suspension_rebuilding_and_completion(
     _runs_and_says_so(story)
 
     story.finish_pods(story.pods())
-    story.wait("it completes", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
+    story.wait_for_true("TrainJob", "llama", "Complete")
     assert muster_on_it.idle()
     story.recording.quiet()
     types = _histories(story)

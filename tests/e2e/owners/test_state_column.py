@@ -25,9 +25,7 @@ def test_the_state_of_a_trainjob_is_never_a_condition_that_is_false(
     """The Trainer has no condition of a job that waits or runs; as soon as it has one, that is the state."""
     story.add_nodes(1, cpu=1)
     owner = story.create(a_trainjob("llama", "torch-distributed", nodes=2))
-    story.wait(
-        "it has no room", lambda now: now.reason("TrainJob", "llama", "PodGroupsScheduled") == "Unschedulable"
-    )
+    story.wait_for_reason("TrainJob", "llama", "PodGroupsScheduled", "Unschedulable")
     assert story.condition("TrainJob", "llama", "PodGroupsScheduled") == "False"
     assert _state(story, stage) == "PodGroupsNotScheduled"
 
@@ -42,12 +40,12 @@ def test_the_state_of_a_trainjob_is_never_a_condition_that_is_false(
 
     story.add_nodes(1)
     story.create(a_trainjob("bert", "torch-distributed", nodes=2))
-    story.wait("it runs", lambda now: now.condition("TrainJob", "bert", "PodGroupsScheduled") == "True")
+    story.wait_for_true("TrainJob", "bert", "PodGroupsScheduled")
     story.delete({**owner, "metadata": {**owner["metadata"], "name": "llama"}})
     story.wait("the other one is gone", lambda now: set(now.recording.now("TrainJob")) == {"bert"})
     assert _state(story, stage) == "PodGroupsScheduled"
     story.finish_pods([pod for pod in story.pods() if pod["metadata"]["name"].startswith("bert")])
-    story.wait("it completes", lambda now: now.condition("TrainJob", "bert", "Complete") == "True")
+    story.wait_for_true("TrainJob", "bert", "Complete")
     assert _state(story, stage) == "Complete"
     assert [shown for shown in _shown(story) if shown["status"] != "True"] == []
 

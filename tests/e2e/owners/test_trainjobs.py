@@ -19,12 +19,10 @@ def test_a_torch_trainjob_runs_as_one_gang(story: RealStory) -> None:
     workload = story.recording.now("Workload")["llama"]
     assert [template["name"] for template in workload["spec"]["podGroupTemplates"]] == ["trainer"]
     assert story.policy("trainer") == {"gang": {"minCount": 3}}
-    story.wait(
-        "conditions say so", lambda now: now.condition("TrainJob", "llama", "PodGroupsScheduled") == "True"
-    )
+    story.wait_for_true("TrainJob", "llama", "PodGroupsScheduled")
 
     story.finish_pods(story.pods())
-    story.wait("it completes", lambda now: now.condition("TrainJob", "llama", "Complete") == "True")
+    story.wait_for_true("TrainJob", "llama", "Complete")
     story.delete(trainjob)
     story.wait("nothing is left", lambda now: not now.leftovers())
 
@@ -47,11 +45,9 @@ def test_a_torchtune_trainjob_starts_its_trainer_after_its_initializers(story: R
 
     story.finish_pods(story.pods())
     story.wait("the trainer's two pods run", lambda now: len(now.running_of("trainer")) == 2)
-    story.wait(
-        "conditions say so", lambda now: now.condition("TrainJob", "tune", "PodGroupsScheduled") == "True"
-    )
+    story.wait_for_true("TrainJob", "tune", "PodGroupsScheduled")
     story.finish_pods(story.running_of("trainer"))
-    story.wait("it completes", lambda now: now.condition("TrainJob", "tune", "Complete") == "True")
+    story.wait_for_true("TrainJob", "tune", "Complete")
 
 
 @pytest.mark.parametrize("runtime", ["deepspeed-distributed", "mlx-distributed"])

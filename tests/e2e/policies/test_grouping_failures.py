@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -24,18 +24,13 @@ def a_quota_of_none(name: str, resource: str) -> Object:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": name}, "spec": {"hard": hard}}
 
 
-def with_policy(owner: Object, policy: str) -> Object:
-    """Return the owner with a policy on it."""
-    return {**owner, "metadata": {**owner["metadata"], "annotations": {POLICY: policy}}}
-
-
 @pytest.mark.parametrize("kind", list(OWNERS))
 def test_an_invalid_policy_is_reported_on_the_owner(story: RealStory, kind: str) -> None:
     """A condition says why there is no gang, and the pods run all the same."""
     story.add_nodes(1)
     story.create(with_policy(OWNERS[kind], "workload: {gangs: []}"))
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says why", lambda now: now.reason(kind, "held", "PodGroupsReady") == "InvalidPolicy")
+    story.wait_for_reason(kind, "held", "PodGroupsReady", "InvalidPolicy")
     assert {str(group["spec"]["schedulingPolicy"]) for group in story.groups().values()} == {"{'basic': {}}"}
 
 
@@ -67,7 +62,7 @@ def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> 
     repaired = "workload: {groups: [{name: workers}]}"
     created = story.create(with_policy(broken, "workload: {groups: [{name: wrokers}]}"))
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says why", lambda now: now.reason("JobSet", "sim", "PodGroupsReady") == "InvalidPolicy")
+    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", "InvalidPolicy")
     story.patch(created, {"metadata": {"annotations": {POLICY: repaired}}})
     (fallback_group,) = story.groups()
 

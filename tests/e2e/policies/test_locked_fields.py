@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from tests.cluster import manifests
-from tests.e2e.support.owners import Object, a_job
+from tests.e2e.support.owners import POLICY, a_job, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-POLICY = "muster.dev/pod-group-policy"
 Administrate = Callable[..., None]
 
 
@@ -29,12 +28,6 @@ def administrate(stage: Any) -> Iterator[Administrate]:
 
     yield write
     api.must("DELETE", f"/api/v1/namespaces/{namespace}/configmaps/muster-policy")
-
-
-def with_policy(job: Object, policy: str) -> Object:
-    """The Job with a policy on it."""
-    job["metadata"]["annotations"] = {POLICY: policy}
-    return job
 
 
 def test_a_policy_of_the_administrator_counts_below_that_of_the_namespace(
@@ -69,7 +62,7 @@ def test_an_owner_cannot_weaken_locked_fields(
     administrate(locked="{onFailure: Hold, disruptionMode: {all: {}}, minCount: All}")
     weaker = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 1}}}]}"
     job = story.create(with_policy(a_job("sweep", pods=3), weaker))
-    story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
+    story.wait_for_reason("Job", "sweep", "PodGroupsReady", "InvalidPolicy")
     story.wait("so does an Event", lambda now: "muster-system/muster-policy" in now.messages("InvalidPolicy"))
     stage.muster.sweep()
     story.recording.quiet()

@@ -11,7 +11,15 @@ import pytest
 from muster.data import EVENTING
 from muster.replay.snapshots import first, read_snapshots
 from muster.replay.summary import group_of
-from tests.e2e.support.owners import POLICY, Object, a_job, a_runtime, a_trainjob, template_labels
+from tests.e2e.support.owners import (
+    POLICY,
+    Object,
+    a_job,
+    a_runtime,
+    a_trainjob,
+    template_labels,
+    with_policy,
+)
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -29,12 +37,6 @@ def racks_of_two_zones(story: RealStory) -> None:
     """Two zones of two racks of two nodes, four CPUs each."""
     for number in range(4):
         story.add_nodes(2, cpu=4, labels={ZONE: f"zone-{number // 2}", RACK: f"rack-{number}"})
-
-
-def with_policy(job: Object, policy: str) -> Object:
-    """The job with a policy on it."""
-    job["metadata"]["annotations"] = {POLICY: policy}
-    return job
 
 
 def places(story: RealStory, key: str) -> dict[str, set[str]]:
@@ -93,7 +95,7 @@ def test_an_invalid_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> 
     story.add_nodes(1)
     policy = "workload: {onFailure: Hold, groups: [{name: mian}]}"
     story.create(with_policy(a_job("sweep", pods=3), policy))
-    story.wait("it says why", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "InvalidPolicy")
+    story.wait_for_reason("Job", "sweep", "PodGroupsReady", "InvalidPolicy")
     story.recording.quiet()
     assert (story.running(), story.groups()) == (0, {})
     assert all(story.gates(pod) == {"muster.dev/pod-group"} for pod in story.pods())
@@ -121,7 +123,7 @@ def test_flagged_scaling_leaves_the_gang_and_says_so(story: RealStory, stage: An
     story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
     story.wait("two pods are left", lambda now: now.running() == 2)
     stage.muster.sweep()
-    story.wait("it says so", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == "ScalingFlagged")
+    story.wait_for_reason("Job", "sweep", "PodGroupsReady", "ScalingFlagged")
     assert story.policy("main") == {"gang": {"minCount": 3}}
 
 

@@ -13,7 +13,7 @@ import pytest
 from muster.objects import yaml_files
 from tests.cluster import kubectl, manifests
 from tests.cluster.api import JSON_PATCH
-from tests.e2e.support.owners import POLICY, Object, a_runtime, a_trainjob, template_labels
+from tests.e2e.support.owners import POLICY, Object, a_runtime, a_trainjob, template_labels, with_policy
 from tests.e2e.support.story import RealStory
 from tests.schemas.policy import crd_patch
 
@@ -71,11 +71,13 @@ def test_the_command_that_a_misplaced_kai_policy_gives_works(story: RealStory, s
     """On a TrainJob it comes too late and says what to type; typed, the next TrainJob is KAI's."""
     story.add_nodes(1)
     story.create(a_runtime(story.api, "mine"))
-    late = a_trainjob("late", "mine", kind="TrainingRuntime", nodes=2)
-    late["metadata"]["annotations"] = {POLICY: "kaiScheduler: {queue: team-a}"}
-    story.create(late)
+    story.create(
+        with_policy(
+            a_trainjob("late", "mine", kind="TrainingRuntime", nodes=2), "kaiScheduler: {queue: team-a}"
+        )
+    )
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait("it says why", lambda now: now.reason("TrainJob", "late", "PodGroupsReady") == "InvalidPolicy")
+    story.wait_for_reason("TrainJob", "late", "PodGroupsReady", "InvalidPolicy")
     conditions = story.recording.now("TrainJob")["late"]["status"]["conditions"]
     message = next(condition["message"] for condition in conditions if condition["type"] == "PodGroupsReady")
     command = shlex.split(message[message.index("kubectl ") :])

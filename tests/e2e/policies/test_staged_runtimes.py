@@ -31,7 +31,7 @@ def test_two_trainjobs_whose_launcher_and_nodes_are_one_gang_run_one_after_the_o
     (winner,) = _run_by_owner(story)
     running = [pod for pod in story.pods() if pod["status"]["phase"] == "Running"]
     story.finish_pods([pod for pod in running if _replicated_job(pod) == "launcher"])
-    story.wait("it completes", lambda now: now.condition("TrainJob", winner, "Complete") == "True")
+    story.wait_for_true("TrainJob", winner, "Complete")
     story.wait(
         "the other runs whole",
         lambda now: _run_by_owner(now) in _ONE_OF_TWO and winner not in _run_by_owner(now),

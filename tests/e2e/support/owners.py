@@ -12,6 +12,11 @@ POLICY = "muster.dev/pod-group-policy"
 _SHIPPED = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
+def with_policy(owner: Object, policy: str) -> Object:
+    """Return the owner with a policy on it."""
+    return {**owner, "metadata": {**owner["metadata"], "annotations": {POLICY: policy}}}
+
+
 def a_job(
     name: str, *, pods: int, cpu: int = 1, suspend: bool = False, labels: dict[str, str] | None = None
 ) -> Object:

@@ -138,6 +138,18 @@ class RealStory:
         """Wait until a condition on this story holds."""
         self.recording.wait(what, lambda _: condition(self), seconds)
 
+    def wait_for_reason(
+        self, kind: str, name: str, of_type: str, reason: str, seconds: float = PATIENCE
+    ) -> None:
+        """Wait until a condition of an owner has a reason."""
+        what = f"{of_type} of {kind} {name} is {reason}"
+        self.wait(what, lambda now: now.reason(kind, name, of_type) == reason, seconds)
+
+    def wait_for_true(self, kind: str, name: str, of_type: str, seconds: float = PATIENCE) -> None:
+        """Wait until a condition of an owner is True."""
+        what = f"{of_type} of {kind} {name} is True"
+        self.wait(what, lambda now: now.condition(kind, name, of_type) == "True", seconds)
+
     def wait_for(
         self, obj: Object, what: str, condition: Callable[[Object], bool], seconds: float = PATIENCE
     ) -> None:
