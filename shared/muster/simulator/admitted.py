@@ -7,7 +7,7 @@ from functools import cache
 
 from muster.data import EVENTING
 from muster.objects import yaml_files
-from muster.simulator.apiserver.admission.mutating import Creation, mutated
+from muster.simulator.apiserver.admission.policies import Attributes, mutated
 from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind, builtin
@@ -22,7 +22,7 @@ def admitted(obj: Object, namespace_labels: Mapping[str, str]) -> Object:
     """Return a copy of a new Job or Pod as the policies leave it, empty fields left out."""
     kind = _kinds()[obj["kind"]]
     read = Decoder(kind, object_meta(RELEASE)).read(copied(obj))
-    creation = Creation(kind, Gates(), {"metadata": {"labels": dict(namespace_labels)}})
+    creation = Attributes(kind, {"metadata": {"labels": dict(namespace_labels)}})
     policies = [body for body in _shipped() if body["kind"] == "MutatingAdmissionPolicy"]
     bindings = [body for body in _shipped() if body["kind"] == "MutatingAdmissionPolicyBinding"]
     return mutated(read, creation, policies, bindings)

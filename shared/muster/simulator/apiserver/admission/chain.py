@@ -57,14 +57,14 @@ def validate(
     policies = [record.obj for record in store.all(VALIDATING_POLICIES)]
     if not policies or kind.group == VALIDATING_POLICIES[0]:
         return
-    from muster.simulator.apiserver.admission import matching, validating  # noqa: PLC0415 - 25 ms and 11 MB of CEL
+    from muster.simulator.apiserver.admission import policies as judges  # noqa: PLC0415 - 25 ms and 11 MB of CEL
 
     operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
     home = store.get(NAMESPACES, ("", namespace_of(new or old or {}))) if kind.namespaced else None
     home_obj = home.obj if home else None
-    attributes = matching.Attributes(kind, home_obj, operation, subresource, user, options or {})
+    attributes = judges.Attributes(kind, home_obj, operation, subresource, user, options or {})
     bindings = [record.obj for record in store.all(VALIDATING_BINDINGS)]
-    validating.check(new, old, attributes, policies, bindings)
+    judges.check(new, old, attributes, policies, bindings)
 
 
 def admit_changed(kind: Kind, obj: Object, old: Object) -> None:
@@ -188,13 +188,13 @@ def _run_policies(store: Store, kind: Kind, obj: Object, gates: Gates, user: str
     policies = [record.obj for record in store.all(POLICIES)]
     if not policies:
         return
-    from muster.simulator.apiserver.admission import mutating  # noqa: PLC0415 - 25 ms and 11 MB of CEL
+    from muster.simulator.apiserver.admission import policies as judges  # noqa: PLC0415 - 25 ms and 11 MB of CEL
 
     home = store.get(NAMESPACES, ("", namespace_of(obj)))
     namespace = home.obj if home and kind.namespaced else None
-    creation = mutating.Creation(kind, gates, namespace, user)
+    creation = judges.Attributes(kind, namespace, user=user, gates=gates)
     bindings = [record.obj for record in store.all(BINDINGS)]
-    changed = mutating.mutated(obj, creation, policies, bindings)
+    changed = judges.mutated(obj, creation, policies, bindings)
     if changed is not obj:
         obj.clear()
         obj.update(changed)

@@ -130,6 +130,4 @@ def watch(store: Store, target: RequestTarget, request: Request, stopped: Callab
     version = request.integer("resourceVersion")
     seconds = request.integer("timeoutSeconds") or DEFAULT_SECONDS
     matches = selector(target, request)
-    return Response(
-        200, stream=Watch(store, target.kind, request.query, matches, stopped, version, seconds).events
-    )
+    return Response(200, stream=Watch(store, target.kind, matches, stopped, version, seconds).events)
