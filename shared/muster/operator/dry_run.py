@@ -20,7 +20,7 @@ from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.http.responses import first_fault
 from muster.simulator.admitted import admitted
-from muster.simulator.apiserver.status import ApiError
+from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset.jobs import with_defaults
 from muster.simulator.controllers.trainer.controller import typed_runtime

@@ -24,7 +24,7 @@ from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from muster.simulator.apiserver.status import ApiError
+from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.broker import TTL, Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
 from muster.simulator.direct import Direct
 from muster.simulator.overlays import CLUSTER, load_beside_muster, of_kind, step_files

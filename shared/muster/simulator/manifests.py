@@ -11,7 +11,7 @@ import yaml
 
 from muster.objects import yaml_files
 from muster.simulator.apiserver import ApiServer
-from muster.simulator.apiserver.status import ApiError
+from muster.simulator.apiserver.refusals import ApiError
 
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 ORDER = (

@@ -24,7 +24,7 @@ from muster.simulator.apiserver.http.requests import ADMINISTRATOR, APPLY, Reque
 from muster.simulator.apiserver.http.routes import route
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
-from muster.simulator.apiserver.status import ApiError, method_not_allowed
+from muster.simulator.apiserver.refusals import ApiError, method_not_allowed
 from muster.simulator.apiserver.store import GroupResource, Store
 from muster.simulator.apiserver.validation import definitions
 from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES

@@ -19,7 +19,7 @@ from muster.simulator.apiserver.handlers.deletes import (
 )
 from muster.simulator.apiserver.kinds import SCHEDULING, Kind, Registry
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
-from muster.simulator.apiserver.status import ApiError
+from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.apiserver.store import GroupResource, ObjectChange, ObjectRecord, Store
 
 NAMESPACES: GroupResource = ("", "namespaces")

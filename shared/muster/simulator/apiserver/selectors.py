@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster.simulator.apiserver.objects import Object, at
-from muster.simulator.apiserver.status import bad_request
+from muster.simulator.apiserver.refusals import bad_request
 
 Matcher = Callable[[Object], bool]
 """Returns whether an object is selected."""

@@ -23,9 +23,9 @@ from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, copied, name_of, namespace_of
 from muster.simulator.apiserver.patches.apply import granular, merged
+from muster.simulator.apiserver.refusals import ApiError, refused
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.selectors import selects
-from muster.simulator.apiserver.status import ApiError, refused
 
 _EVERYTHING: Object = {}
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "Invalid": 422, "RequestEntityTooLarge": 413}

@@ -12,8 +12,8 @@ from typing import Any
 from muster.simulator.apiserver.http.requests import json_type
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, copied
+from muster.simulator.apiserver.refusals import bad_request
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import bad_request
 
 OMITTED_ZEROS = {
     *("active", "succeeded", "failed", "observedGeneration", "restartCount", "hostPort", "nodePort"),

@@ -13,7 +13,7 @@ from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
 from muster.simulator.apiserver.patches.apply import Path
-from muster.simulator.apiserver.status import FieldError
+from muster.simulator.apiserver.refusals import FieldError
 from muster.simulator.apiserver.validation import (
     custom,
     definitions,

@@ -9,20 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import strategies
 from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
-from muster.simulator.apiserver.status import (
-    bad_request,
-    conflict,
-    invalid_object,
-    not_found,
-    not_supported,
-    refused,
-    success,
-)
 from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 
 ORPHAN = "orphan"
@@ -53,11 +45,11 @@ def options_of(request: Request) -> DeleteOptions:
     """Return the options in the body of a request, else in its query; ApiError 400 or 422 if one is wrong."""
     body: Any = (request.json if request.body else {}) or {}
     if not isinstance(body, dict) or body.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise bad_request("the body is no DeleteOptions")
+        raise refusals.bad_request("the body is no DeleteOptions")
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy") or ""
     if policy and policy not in POLICIES:
-        error = not_supported("propagationPolicy", policy, (*POLICIES, "nil"))
-        raise invalid_object("meta.k8s.io", "DeleteOptions", "", [error])
+        error = refusals.not_supported("propagationPolicy", policy, (*POLICIES, "nil"))
+        raise refusals.invalid_object("meta.k8s.io", "DeleteOptions", "", [error])
     grace = body.get("gracePeriodSeconds")
     if grace is None and request.query.get("gracePeriodSeconds"):
         grace = request.integer("gracePeriodSeconds")
@@ -82,11 +74,11 @@ class Deleter:
         with self.store.lock:
             record = self.store.get(kind.group_resource, target.key)
             if record is None:
-                raise not_found(kind.group, kind.plural, target.name)
+                raise refusals.not_found(kind.group, kind.plural, target.name)
             self._admit(kind, record, options, request)
             deleted, after = self.remove(kind, record, options)
         if deleted and kind.group_resource not in RETURNED_KINDS:
-            return Response(200, success(kind.group, kind.plural, target.name, uid_of(record.obj)))
+            return Response(200, refusals.success(kind.group, kind.plural, target.name, uid_of(record.obj)))
         return Response(200, encoded(kind.api_version, kind.kind, after))
 
     def _admit(self, kind: Kind, record: ObjectRecord, options: DeleteOptions, request: Request) -> None:
@@ -130,9 +122,9 @@ class Deleter:
     def _terminate_namespace(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> ObjectRecord:
         obj = record.obj
         if name_of(obj) in UNDELETABLE_NAMESPACES:
-            raise refused("", "namespaces", name_of(obj), "this namespace may not be deleted")
+            raise refusals.refused("", "namespaces", name_of(obj), "this namespace may not be deleted")
         if obj["metadata"].get("deletionTimestamp"):
-            raise conflict("", "namespaces", name_of(obj), NAMESPACE_BUSY)
+            raise refusals.conflict("", "namespaces", name_of(obj), NAMESPACE_BUSY)
         metadata = strategies.deletion_metadata(obj, 0)
         metadata.pop("deletionGracePeriodSeconds")
         changed = obj | {"metadata": metadata, "status": {"phase": "Terminating"}}
@@ -147,13 +139,13 @@ def _check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> Non
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated"
         )
-        raise conflict(kind.group, kind.kind, name_of(obj), message)
+        raise refusals.conflict(kind.group, kind.kind, name_of(obj), message)
     if options.version and options.version != version:
         message = (
             f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion "
             f"in record ({version}). The object might have been modified"
         )
-        raise conflict(kind.group, kind.kind, name_of(obj), message)
+        raise refusals.conflict(kind.group, kind.kind, name_of(obj), message)
 
 
 def _finalizers(kind: Kind, metadata: Object, options: DeleteOptions) -> list[str]:

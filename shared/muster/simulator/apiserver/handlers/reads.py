@@ -6,19 +6,12 @@ import base64
 import json
 from collections.abc import Callable
 
+from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.handlers.watch import DEFAULT_SECONDS, Watch
 from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import name_of, namespace_of
 from muster.simulator.apiserver.selectors import Matcher, fields_matcher, labels_matcher
-from muster.simulator.apiserver.status import (
-    bad_request,
-    expired,
-    forbidden,
-    invalid_object,
-    not_found,
-    version_too_large,
-)
 from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 
 NOW = -1
@@ -30,7 +23,7 @@ def get(store: Store, target: RequestTarget) -> Response:
     kind = target.kind
     record = store.get(kind.group_resource, target.key)
     if record is None:
-        raise not_found(kind.group, kind.plural, target.name)
+        raise refusals.not_found(kind.group, kind.plural, target.name)
     return Response(200, encoded(kind.api_version, kind.kind, record))
 
 
@@ -75,15 +68,17 @@ def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[
     """Return the objects to list and the list's resourceVersion: the newest, or the exact one."""
     asked, version = request.query.get("resourceVersion", ""), request.integer("resourceVersion")
     if version > store.version:
-        raise version_too_large(version, store.version)
+        raise refusals.version_too_large(version, store.version)
     if request.query.get("resourceVersionMatch") != "Exact":
         return store.all(kind.group_resource, namespace), store.version
     if not version:
         why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise invalid_object("meta.k8s.io", "ListOptions", "", [forbidden("resourceVersionMatch", why)])
+        raise refusals.invalid_object(
+            "meta.k8s.io", "ListOptions", "", [refusals.forbidden("resourceVersionMatch", why)]
+        )
     records = store.all_at(kind.group_resource, namespace, version)
     if records is None:
-        raise expired(f"The resourceVersion for the provided list is too old: {asked}")
+        raise refusals.expired(f"The resourceVersion for the provided list is too old: {asked}")
     return records, version
 
 
@@ -114,12 +109,12 @@ def _after(
         namespace, name = position["start"]
         token_version = int(position["rv"])
     except (ValueError, KeyError, TypeError) as error:
-        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from error
+        raise refusals.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
     if token_version == NOW:
         token_version = version
     elif token_version < store.compacted_at:
         message = "The provided continue parameter is too old to display a consistent list result."
-        raise expired(message, _token(namespace, name, NOW))
+        raise refusals.expired(message, _token(namespace, name, NOW))
     start = namespace, name
     rest = [record for record in records if (namespace_of(record.obj), name_of(record.obj)) > start]
     return rest, token_version

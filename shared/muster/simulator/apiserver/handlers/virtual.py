@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
 from muster.simulator.apiserver.objects import Object, at, copied, now
-from muster.simulator.apiserver.status import (
-    bad_request,
-    conflict,
-    invalid_object,
-    not_found,
-    required,
-)
 from muster.simulator.apiserver.store import Store
 
 CREATED = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
@@ -23,16 +17,16 @@ def bind(store: Store, target: RequestTarget, request: Request) -> Response:
     """Bind a pod to a node: POST of a Binding (`pkg/registry/core/pod/storage/storage.go`, v1.37.1)."""
     body: Any = request.json
     if not isinstance(body, dict) or body.get("kind", "Binding") != "Binding":
-        raise bad_request("not a Binding object")
+        raise refusals.bad_request("not a Binding object")
     if at(body, "metadata", "name") not in {target.name, None}:
-        raise bad_request("name in URL does not match name in Binding object")
+        raise refusals.bad_request("name in URL does not match name in Binding object")
     node = at(body, "target", "name")
     if not node:
-        raise invalid_object("", "Binding", target.name, [required("target.name")])
+        raise refusals.invalid_object("", "Binding", target.name, [refusals.required("target.name")])
     with store.lock:
         record = store.get(target.kind.group_resource, target.key)
         if record is None:
-            raise not_found("", "pods", target.name)
+            raise refusals.not_found("", "pods", target.name)
         _check_bindable(target.name, record.obj, body)
         bound: Object = copied(record.obj)
         bound["spec"]["nodeName"] = node
@@ -48,7 +42,7 @@ def _check_bindable(name: str, pod: Object, body: Object) -> None:
     uid, current_uid = at(body, "metadata", "uid"), pod["metadata"]["uid"]
     if uid and uid != current_uid:
         message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}"
-        raise conflict("", "pods", name, message)
+        raise refusals.conflict("", "pods", name, message)
     message = ""
     if pod["metadata"].get("deletionTimestamp"):
         message = f"pod {name} is being deleted, cannot be assigned to a host"
@@ -57,7 +51,7 @@ def _check_bindable(name: str, pod: Object, body: Object) -> None:
     elif pod["spec"].get("schedulingGates"):
         message = f"pod {name} has non-empty .spec.schedulingGates"
     if message:
-        raise conflict("", "pods/binding", name, message)
+        raise refusals.conflict("", "pods/binding", name, message)
 
 
 def _set_scheduled(status: Object) -> None:

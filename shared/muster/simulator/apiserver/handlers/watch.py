@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.refusals import expired
 from muster.simulator.apiserver.selectors import Matcher
-from muster.simulator.apiserver.status import expired
 from muster.simulator.apiserver.store import ObjectChange, ObjectRecord, Store, encoded
 
 DEFAULT_SECONDS = 1800.0

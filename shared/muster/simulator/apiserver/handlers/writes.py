@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import defaults, strategies
 from muster.simulator.apiserver.fields.decoding import Decoder
@@ -34,17 +35,8 @@ from muster.simulator.apiserver.objects import (
 )
 from muster.simulator.apiserver.patches import apply
 from muster.simulator.apiserver.patches.merge import json_patch, merge_patch, strategic_merge
+from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import (
-    ApiError,
-    already_exists,
-    bad_request,
-    conflict,
-    invalid,
-    invalid_object,
-    not_found,
-    unsupported_media_type,
-)
 from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 
 
@@ -105,13 +97,13 @@ class Writer:
             case "application/strategic-merge-patch+json" if not target.kind.custom:
                 return strategic_merge(current, patch, target.kind.schema)
             case _:
-                raise unsupported_media_type(request.content_type)
+                raise refusals.unsupported_media_type(request.content_type)
 
     def _apply(self, target: RequestTarget, request: Request) -> Response:
         kind = target.kind
         body = target.object_in(request)
         if at(body, "metadata", "managedFields"):
-            raise bad_request("metadata.managedFields must be nil")
+            raise refusals.bad_request("metadata.managedFields must be nil")
         applied = self._decode(target, request, body)
         _check_name(target, applied)
         force = request.query.get("force") in {"true", "1"}
@@ -119,7 +111,7 @@ class Writer:
             record = self.store.get(kind.group_resource, target.key)
             if record is None:
                 if target.subresource:
-                    raise not_found(kind.group, kind.plural, target.name)
+                    raise refusals.not_found(kind.group, kind.plural, target.name)
                 return self._apply_new(target, request, applied)
             live = record.obj | {"apiVersion": kind.api_version}
             merged, managed_fields = apply.apply(
@@ -139,7 +131,9 @@ class Writer:
         uid = applied["metadata"].pop("uid", "")
         applied["metadata"].pop("resourceVersion", None)
         if uid:
-            raise conflict(kind.group, kind.plural, target.name, f"no object with the uid {uid} was found")
+            raise refusals.conflict(
+                kind.group, kind.plural, target.name, f"no object with the uid {uid} was found"
+            )
         manager = self._manager(target, request)
         _, managed_fields = apply.apply({}, applied, kind.schema, manager, force=True)
         defaults.fill(kind, applied, self.gates())
@@ -152,7 +146,7 @@ class Writer:
     def _current(self, target: RequestTarget) -> Object:
         record = self.store.get(target.kind.group_resource, target.key)
         if record is None:
-            raise not_found(target.kind.group, target.kind.plural, target.name)
+            raise refusals.not_found(target.kind.group, target.kind.plural, target.name)
         return record.obj
 
     def _decode(self, target: RequestTarget, request: Request, body: Any) -> Object:
@@ -162,7 +156,7 @@ class Writer:
         unknown = [f'unknown field "{path}"' for path in dict.fromkeys(decoder.unknown)]
         field_validation = request.query.get("fieldValidation", "Warn")
         if unknown and field_validation == "Strict":
-            raise bad_request(f"strict decoding error: {', '.join(unknown)}")
+            raise refusals.bad_request(f"strict decoding error: {', '.join(unknown)}")
         if field_validation != "Ignore":
             request.warnings += unknown
         return obj
@@ -192,12 +186,12 @@ class Writer:
             defaults.fill(kind, obj, self.gates())
         errors = strategies.check(kind, obj, None)
         if errors:
-            raise invalid_object(kind.group, kind.kind, name_of(obj), errors)
+            raise refusals.invalid_object(kind.group, kind.kind, name_of(obj), errors)
         chain.validate(self.store, kind, obj, None, request.user)
         existing = self.store.get(kind.group_resource, (namespace_of(obj), name_of(obj)))
         if existing is not None:
             deleting = bool(existing.obj["metadata"].get("deletionTimestamp"))
-            raise already_exists(kind.group, kind.plural, name_of(obj), deleting=deleting)
+            raise refusals.already_exists(kind.group, kind.plural, name_of(obj), deleting=deleting)
         metadata["managedFields"] = managed_fields
         return self._persist(kind, obj, request)
 
@@ -227,7 +221,7 @@ class Writer:
             strategies.prepare_changed(kind, obj, old, self.gates())
         errors = strategies.check(kind, obj, old, target.subresource)
         if errors:
-            raise invalid_object(kind.group, kind.kind, target.name, errors)
+            raise refusals.invalid_object(kind.group, kind.kind, target.name, errors)
         if self.release == "1.36" and not target.subresource:
             chain.keep_gang_sizes(self.store, kind, obj, old, self.gates())
         named = request.query.get("fieldManager")
@@ -269,7 +263,7 @@ def _response(status: int, kind: Kind, record: ObjectRecord) -> Response:
 def _check_namespace(target: RequestTarget, obj: Object) -> None:
     namespace = namespace_of(obj)
     if namespace and namespace != target.namespace:
-        raise bad_request(f"the namespace of the object ({namespace}) does not match the URL")
+        raise refusals.bad_request(f"the namespace of the object ({namespace}) does not match the URL")
     if target.kind.namespaced:
         obj["metadata"]["namespace"] = target.namespace
 
@@ -280,9 +274,9 @@ def _check_name(target: RequestTarget, obj: Object) -> None:
         if target.subresource:
             obj["metadata"]["name"] = target.name
             return
-        raise bad_request("name must be provided")
+        raise refusals.bad_request("name must be provided")
     if name != target.name:
-        raise bad_request(f"the name of the object ({name}) does not match the URL ({target.name})")
+        raise refusals.bad_request(f"the name of the object ({name}) does not match the URL ({target.name})")
     _check_namespace(target, obj)
 
 
@@ -291,8 +285,8 @@ def _check_version(target: RequestTarget, obj: Object, old: Object, *, requires_
     version = obj["metadata"].get("resourceVersion")
     current = old["metadata"]["resourceVersion"]
     if version and version != current:
-        raise conflict(kind.group, kind.plural, target.name)
+        raise refusals.conflict(kind.group, kind.plural, target.name)
     if not version and requires_version:
-        error = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid_object(kind.group, kind.plural, target.name, [error])
+        error = refusals.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        raise refusals.invalid_object(kind.group, kind.plural, target.name, [error])
     obj["metadata"]["resourceVersion"] = current

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from muster.simulator.apiserver.http.requests import Request, Response
-from muster.simulator.apiserver.status import ApiError
+from muster.simulator.apiserver.refusals import ApiError
 
 
 class HttpServer(ThreadingHTTPServer):

@@ -8,17 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
-from muster.simulator.apiserver.status import (
-    ApiError,
-    bad_request,
-    conflict,
-    invalid_object,
-    not_supported,
-    required,
-    unsupported_media_type,
-)
+from muster.simulator.apiserver.refusals import ApiError
 
 Stream = Callable[[], Iterator[bytes]]
 """Starts a watch: yields the JSON of an event each, or empty bytes to have the connection checked."""
@@ -91,7 +84,7 @@ class Request:
         try:
             return int(text)
         except ValueError as error:
-            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
+            raise refusals.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from error
 
     @property
     def dry_run(self) -> bool:
@@ -105,24 +98,26 @@ class Request:
         What is no UTF-8 becomes U+FFFD, as in Go.
         """
         if self.method != "PATCH" and self.content_type != "application/json":
-            raise unsupported_media_type(self.content_type)
+            raise refusals.unsupported_media_type(self.content_type)
         try:
             return json.loads((self.body or b"null").decode(errors="replace"))
         except ValueError as error:
-            raise bad_request(f"error decoding: {error}") from error
+            raise refusals.bad_request(f"error decoding: {error}") from error
 
     def check_options(self, options: str) -> None:
         """Raise ApiError 422 if a query parameter of a write is wrong; `options` is named in the error."""
         errors = []
         if self.query.get("dryRun", "All") not in {"All", ""}:
-            errors.append(not_supported("dryRun", [self.query["dryRun"]], ("All",)))
+            errors.append(refusals.not_supported("dryRun", [self.query["dryRun"]], ("All",)))
         validation = self.query.get("fieldValidation", "")
         if validation not in {"Strict", "Warn", "Ignore", ""}:
-            errors.append(not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn")))
+            errors.append(
+                refusals.not_supported("fieldValidation", validation, ("", "Ignore", "Strict", "Warn"))
+            )
         if self.content_type == APPLY and not self.query.get("fieldManager"):
-            errors.append(required("fieldManager", "is required for apply patch"))
+            errors.append(refusals.required("fieldManager", "is required for apply patch"))
         if errors:
-            raise invalid_object("meta.k8s.io", options, "", errors)
+            raise refusals.invalid_object("meta.k8s.io", options, "", errors)
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,7 @@ class RequestTarget:
         body = request.json
         if not has_readable_type(body):
             message = f"the object provided is unrecognized (must be of type {self.kind.kind})"
-            raise bad_request(f"{message}: couldn't get version/kind")
+            raise refusals.bad_request(f"{message}: couldn't get version/kind")
         self.check_type(body)
         return dict(body)
 
@@ -154,14 +149,14 @@ class RequestTarget:
         if version == self.kind.api_version and kind == self.kind.kind:
             return
         if kind == self.kind.kind and version.rpartition("/")[0] == self.kind.group:
-            raise bad_request(
+            raise refusals.bad_request(
                 f"the API version in the data ({version}) does not match "
                 f"the expected API version ({self.kind.api_version})"
             )
         message = f'{kind} in version "{self.kind.version}" cannot be handled as a {self.kind.kind}'
         if version != self.kind.api_version:
             message += f': no kind "{kind}" is registered for version "{version}"'
-        raise bad_request(message)
+        raise refusals.bad_request(message)
 
 
 def has_readable_type(body: Any) -> bool:
@@ -183,4 +178,4 @@ def uid_conflict(target: RequestTarget, uid: str, current: str) -> ApiError:
     """409: the object of that name has another UID."""
     kind = target.kind
     detail = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current}"
-    return conflict(kind.group, kind.plural, target.name, f"StorageError: invalid object, {detail}")
+    return refusals.conflict(kind.group, kind.plural, target.name, f"StorageError: invalid object, {detail}")

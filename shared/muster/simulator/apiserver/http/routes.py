@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from muster.simulator.apiserver.http.requests import Request, RequestTarget
 from muster.simulator.apiserver.kinds import Registry
-from muster.simulator.apiserver.status import method_not_allowed, no_such_path
+from muster.simulator.apiserver.refusals import method_not_allowed, no_such_path
 
 VERBS = {
     ("GET", True): "get",

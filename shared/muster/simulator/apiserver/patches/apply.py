@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from muster.simulator.apiserver.objects import Object, at, now
+from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import ApiError
 
 Path = tuple[str, ...]
 Identity = tuple[str, str, str, str]

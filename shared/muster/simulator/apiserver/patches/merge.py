@@ -10,8 +10,8 @@ from typing import Any
 
 from muster.simulator.apiserver.objects import Object, copied
 from muster.simulator.apiserver.patches.apply import child_of
+from muster.simulator.apiserver.refusals import ApiError, bad_request
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import ApiError, bad_request
 
 DIRECTIVE = "$patch"
 FROM_PRIMITIVES = "$deleteFromPrimitiveList/"

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from muster.simulator.apiserver.http.requests import json_type
 from muster.simulator.apiserver.objects import Object
+from muster.simulator.apiserver.refusals import FieldError, invalid, not_supported, required, too_many
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import FieldError, invalid, not_supported, required, too_many
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),

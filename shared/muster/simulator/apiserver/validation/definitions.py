@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now
+from muster.simulator.apiserver.refusals import FieldError, invalid, not_supported, required
 from muster.simulator.apiserver.schemas import Schema
-from muster.simulator.apiserver.status import FieldError, invalid, not_supported, required
 
 
 def check_new(obj: Object) -> list[FieldError]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object
-from muster.simulator.apiserver.status import FieldError, duplicate, invalid, required
+from muster.simulator.apiserver.refusals import FieldError, duplicate, invalid, required
 from muster.simulator.apiserver.validation import names
 from muster.simulator.apiserver.validation.rules import Field, Struct, check
 

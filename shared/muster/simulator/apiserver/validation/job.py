@@ -10,8 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 from muster.simulator.apiserver.objects import Object, at, name_of
+from muster.simulator.apiserver.refusals import (
+    OMITTED,
+    FieldError,
+    immutable,
+    invalid,
+    not_supported,
+    required,
+)
 from muster.simulator.apiserver.selectors import selects
-from muster.simulator.apiserver.status import OMITTED, FieldError, immutable, invalid, not_supported, required
 from muster.simulator.apiserver.validation import names
 from muster.simulator.apiserver.validation.groups import BASIC_OR_GANG, CONSTRAINTS, DISRUPTION
 from muster.simulator.apiserver.validation.pod import check_spec

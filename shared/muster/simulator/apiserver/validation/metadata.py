@@ -5,17 +5,10 @@ Source: k8s.io/apimachinery v0.37.1, `pkg/api/validation/objectmeta.go`.
 
 from __future__ import annotations
 
+from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.kinds import SCHEDULING, Kind
 from muster.simulator.apiserver.objects import Object, at
-from muster.simulator.apiserver.status import (
-    FieldError,
-    forbidden,
-    immutable,
-    invalid,
-    not_supported,
-    required,
-    too_long,
-)
+from muster.simulator.apiserver.refusals import FieldError
 from muster.simulator.apiserver.validation import names
 
 MAX_ANNOTATION_BYTES = 256 * 1024
@@ -30,12 +23,13 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
     metadata = obj["metadata"]
     name = metadata.get("name", "")
     if not name:
-        return [required("metadata.name", "name or generateName is required"), *_common(metadata)]
+        return [refusals.required("metadata.name", "name or generateName is required"), *_common(metadata)]
     check = names.dns_subdomain if kind.custom else FORMATS.get(kind.plural, names.dns_subdomain)
-    errors = [invalid("metadata.name", name, problem) for problem in check(name)]
+    errors = [refusals.invalid("metadata.name", name, problem) for problem in check(name)]
     for finalizer in metadata.get("finalizers") or []:
         errors += [
-            invalid("metadata.finalizers", finalizer, problem) for problem in names.label_key(finalizer)
+            refusals.invalid("metadata.finalizers", finalizer, problem)
+            for problem in names.label_key(finalizer)
         ]
     return errors + _common(metadata)
 
@@ -44,37 +38,41 @@ def check_changed(obj: Object, old: Object) -> list[FieldError]:
     """Return the errors in the metadata of an updated object."""
     metadata, old_metadata = obj["metadata"], old["metadata"]
     errors = [
-        immutable(f"metadata.{field}", metadata.get(field, ""))
+        refusals.immutable(f"metadata.{field}", metadata.get(field, ""))
         for field in IMMUTABLE_FIELDS
         if metadata.get(field) != old_metadata.get(field)
     ]
     added = set(metadata.get("finalizers") or ()) - set(old_metadata.get("finalizers") or ())
     if added and old_metadata.get("deletionTimestamp"):
         why = "no new finalizers can be added if the object is being deleted, found new finalizers "
-        errors.append(forbidden("metadata.finalizers", why + ", ".join(sorted(added))))
+        errors.append(refusals.forbidden("metadata.finalizers", why + ", ".join(sorted(added))))
     return errors + _common(metadata)
 
 
 def _common(metadata: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
-        errors += [invalid("metadata.labels", key, problem) for problem in names.label_key(key)]
-        errors += [invalid("metadata.labels", value, problem) for problem in names.label_value(value)]
+        errors += [refusals.invalid("metadata.labels", key, problem) for problem in names.label_key(key)]
+        errors += [
+            refusals.invalid("metadata.labels", value, problem) for problem in names.label_value(value)
+        ]
     annotations = metadata.get("annotations") or {}
     for key in annotations:
-        errors += [invalid("metadata.annotations", key, problem) for problem in names.label_key(key.lower())]
+        errors += [
+            refusals.invalid("metadata.annotations", key, problem) for problem in names.label_key(key.lower())
+        ]
     if sum(len((key + value).encode()) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
-        errors.append(too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
+        errors.append(refusals.too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
     references = metadata.get("ownerReferences") or []
     for index, reference in enumerate(references):
         errors += [
-            required(f"metadata.ownerReferences[{index}].{field}", "must not be empty")
+            refusals.required(f"metadata.ownerReferences[{index}].{field}", "must not be empty")
             for field in ("apiVersion", "kind", "name", "uid")
             if not reference.get(field)
         ]
     if sum(bool(reference.get("controller")) for reference in references) > 1:
         why = "Only one reference can have Controller set to true"
-        errors.append(invalid("metadata.ownerReferences", references, why))
+        errors.append(refusals.invalid("metadata.ownerReferences", references, why))
     return errors
 
 
@@ -84,22 +82,25 @@ def check_conditions(conditions: list[Object]) -> list[FieldError]:
     for index, condition in enumerate(conditions):
         here = f"status.conditions[{index}]"
         errors += [
-            required(f"{here}.{field}")
+            refusals.required(f"{here}.{field}")
             for field in ("type", "status", "lastTransitionTime", "reason")
             if not condition.get(field)
         ]
         kind, reason = condition.get("type") or "", condition.get("reason") or ""
-        errors += [invalid(f"{here}.type", kind, problem) for problem in names.label_key(kind) if kind]
+        errors += [
+            refusals.invalid(f"{here}.type", kind, problem) for problem in names.label_key(kind) if kind
+        ]
         if condition.get("status") and condition["status"] not in STATUSES:
-            errors.append(not_supported(f"{here}.status", condition["status"], STATUSES))
+            errors.append(refusals.not_supported(f"{here}.status", condition["status"], STATUSES))
         if reason and len(reason) > MAX_REASON_LENGTH:
-            errors.append(too_long(f"{here}.reason", MAX_REASON_LENGTH))
+            errors.append(refusals.too_long(f"{here}.reason", MAX_REASON_LENGTH))
         elif reason:
             errors += [
-                invalid(f"{here}.reason", reason, problem) for problem in names.condition_reason(reason)
+                refusals.invalid(f"{here}.reason", reason, problem)
+                for problem in names.condition_reason(reason)
             ]
         if len(condition.get("message", "")) > MAX_MESSAGE_LENGTH:
-            errors.append(too_long(f"{here}.message", MAX_MESSAGE_LENGTH))
+            errors.append(refusals.too_long(f"{here}.message", MAX_MESSAGE_LENGTH))
     return errors
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of
-from muster.simulator.apiserver.status import FieldError, forbidden, immutable, invalid
+from muster.simulator.apiserver.refusals import FieldError, forbidden, immutable, invalid
 
 MAX_USER_PRIORITY = 1_000_000_000
 SYSTEM_CLASSES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}

@@ -7,16 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.objects import Object, by_name
-from muster.simulator.apiserver.status import (
-    FieldError,
-    duplicate,
-    forbidden,
-    immutable,
-    invalid,
-    not_supported,
-    required,
-)
+from muster.simulator.apiserver.refusals import FieldError
 from muster.simulator.apiserver.validation import names
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
@@ -26,12 +19,12 @@ MUTABLE_WHILE_GATED = ("nodeSelector", "affinity")
 
 def check_spec(spec: Object, path: str) -> list[FieldError]:
     """Return the errors of a PodSpec, of a Pod or of a template."""
-    errors = [] if spec.get("containers") else [required(f"{path}.containers")]
+    errors = [] if spec.get("containers") else [refusals.required(f"{path}.containers")]
     for field in ("containers", "initContainers"):
         errors += _containers(spec.get(field) or [], f"{path}.{field}")
     policy = spec.get("restartPolicy")
     if policy not in RESTART_POLICIES:
-        errors.append(not_supported(f"{path}.restartPolicy", policy, RESTART_POLICIES))
+        errors.append(refusals.not_supported(f"{path}.restartPolicy", policy, RESTART_POLICIES))
     return errors + _scheduling(spec, path)
 
 
@@ -41,14 +34,14 @@ def _containers(containers: list[Object], path: str) -> list[FieldError]:
     for index, container in enumerate(containers):
         container_path, name = f"{path}[{index}]", container.get("name", "")
         if not name:
-            errors.append(required(f"{container_path}.name"))
+            errors.append(refusals.required(f"{container_path}.name"))
         elif name in seen:
-            errors.append(duplicate(f"{container_path}.name", name))
+            errors.append(refusals.duplicate(f"{container_path}.name", name))
         else:
-            errors += [invalid(f"{container_path}.name", name, why) for why in names.dns_label(name)]
+            errors += [refusals.invalid(f"{container_path}.name", name, why) for why in names.dns_label(name)]
         seen.add(name)
         if not container.get("image"):
-            errors.append(required(f"{container_path}.image"))
+            errors.append(refusals.required(f"{container_path}.image"))
     return errors
 
 
@@ -58,16 +51,17 @@ def _scheduling(spec: Object, path: str) -> list[FieldError]:
     if group is not None:
         name_path, name = f"{path}.schedulingGroup.podGroupName", group.get("podGroupName")
         if name is None:
-            errors.append(invalid(name_path, None, "must specify one of: `podGroupName`"))
+            errors.append(refusals.invalid(name_path, None, "must specify one of: `podGroupName`"))
         else:
-            errors += [invalid(name_path, name, problem) for problem in names.dns_subdomain(name)]
+            errors += [refusals.invalid(name_path, name, problem) for problem in names.dns_subdomain(name)]
         if spec.get("evictionResponders"):
             why = "may not be set when evictionResponders is set"
-            errors.append(forbidden(f"{path}.schedulingGroup", why))
+            errors.append(refusals.forbidden(f"{path}.schedulingGroup", why))
     for index, gate in enumerate(spec.get("schedulingGates") or []):
         name = gate.get("name", "")
         errors += [
-            invalid(f"{path}.schedulingGates[{index}]", name, problem) for problem in names.label_key(name)
+            refusals.invalid(f"{path}.schedulingGates[{index}]", name, problem)
+            for problem in names.label_key(name)
         ]
     return errors
 
@@ -83,7 +77,7 @@ def check_changed(new: Object, old: Object) -> list[FieldError]:
     errors = check_spec(spec, "spec")
     old_gates = by_name(old_spec.get("schedulingGates"))
     errors += [
-        forbidden(
+        refusals.forbidden(
             f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
         )
@@ -95,7 +89,7 @@ def check_changed(new: Object, old: Object) -> list[FieldError]:
         key for key in new_frozen.keys() | old_frozen.keys() if new_frozen.get(key) != old_frozen.get(key)
     )
     if changed:
-        errors.append(forbidden("spec", f"pod updates may not change {', '.join(changed)}"))
+        errors.append(refusals.forbidden("spec", f"pod updates may not change {', '.join(changed)}"))
     return errors
 
 
@@ -115,10 +109,10 @@ def check_status(new: Object, old: Object) -> list[FieldError]:
     """Return the errors of an updated status of a Pod."""
     status, old_status = new.get("status") or {}, old.get("status") or {}
     errors = [
-        invalid(f"status.conditions[{index}].type", condition.get("type"), problem)
+        refusals.invalid(f"status.conditions[{index}].type", condition.get("type"), problem)
         for index, condition in enumerate(status.get("conditions") or [])
         for problem in names.label_key(condition.get("type", ""))
     ]
     if status.get("qosClass") != old_status.get("qosClass"):
-        errors.append(immutable("status.qosClass", status.get("qosClass")))
+        errors.append(refusals.immutable("status.qosClass", status.get("qosClass")))
     return errors

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from muster.simulator.apiserver import status
-from muster.simulator.apiserver.status import FieldError, immutable, invalid
+from muster.simulator.apiserver import refusals
+from muster.simulator.apiserver.refusals import FieldError, immutable, invalid
 from muster.simulator.apiserver.validation import names
 
 Value = Mapping[str, Any]
@@ -102,17 +102,17 @@ def _final(field: Field, value: Any, old: Any, path: str, *, updating: bool) -> 
     elif field.kept and updating and (old is None) != (value is None):
         yield invalid(path, None, "field cannot be set or cleared once created")
     elif field.max_items and len(value or ()) > field.max_items:
-        yield status.too_many(path, len(value), field.max_items)
+        yield refusals.too_many(path, len(value), field.max_items)
     elif field.named and updating:
         new_names, old_names = ([item.get("name") for item in items or ()] for items in (value, old))
         for index, name in enumerate(new_names):
             if name not in old_names:
-                yield status.forbidden(f"{path}[{index}]", "item may not be added")
+                yield refusals.forbidden(f"{path}[{index}]", "item may not be added")
         for name in old_names:
             if name not in new_names:
-                yield status.forbidden(path, "item may not be removed")
+                yield refusals.forbidden(path, "item may not be removed")
     elif field.required and value in (None, "", [], 0) and value is not False:
-        yield status.required(path)
+        yield refusals.required(path)
 
 
 def _further(field: Field, value: Any, path: str) -> Iterator[FieldError]:
@@ -120,7 +120,7 @@ def _further(field: Field, value: Any, path: str) -> Iterator[FieldError]:
         listed = [item.get("name") for item in value or ()]
         for index, name in enumerate(listed):
             if name in listed[:index]:
-                yield status.duplicate(f"{path}[{index}]", value[index])
+                yield refusals.duplicate(f"{path}[{index}]", value[index])
     if field.form:
         yield from (invalid(path, value, why) for why in field.form(value or ""))
     if field.least is not None and (value or 0) < field.least:
@@ -128,4 +128,4 @@ def _further(field: Field, value: Any, path: str) -> Iterator[FieldError]:
     if field.most is not None and (value or 0) > field.most:
         yield invalid(path, value, f"must be less than or equal to {field.most}")
     if field.values and value is not None and value not in field.values:
-        yield status.not_supported(path, value, sorted(field.values))
+        yield refusals.not_supported(path, value, sorted(field.values))
