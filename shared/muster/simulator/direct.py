@@ -11,10 +11,7 @@ from muster.simulator.apiserver import ApiServer
 
 
 class Direct(Client):
-    """A client of an embedded API server in the same process, about ten times as fast as HTTP.
-
-    Watches still use HTTP.
-    """
+    """A client of an embedded API server in the same process; only watches use HTTP."""
 
     _server: ApiServer
 

@@ -55,10 +55,7 @@ _REPORTED = 100
 def load(
     server: ApiServer, paths: Iterable[Path], *, loading: Callable[[str], object] = lambda _step: None
 ) -> int:
-    """Apply the objects of files and folders to a server, with admission and validation; return their number.
-
-    Folders are searched at any depth. Kustomizations are skipped; what they list is a file of the folder.
-    """
+    """Apply the objects of files and folders to a server; return their number."""
     found: list[Manifest] = []
     for file in (file for path in paths for file in _files(path)):
         loading(str(file))

@@ -34,12 +34,7 @@ CLUSTER = built("cluster")
 
 
 def load(path: Path = CLUSTER) -> list[Manifest]:
-    """Return the objects of a file or of a kustomization folder.
-
-    Raises:
-        UnsupportedManifestError: a file is not YAML or has no manifests, or the folder cannot be built.
-        OSError: a file cannot be read.
-    """
+    """Return the objects of a file or of a kustomization folder."""
     if not path.is_dir():
         return copy.deepcopy(_parsed(path.read_text(), str(path)))
     kustomization = _kustomization(path)
@@ -49,14 +44,7 @@ def load(path: Path = CLUSTER) -> list[Manifest]:
 
 
 def load_beside_muster(path: Path = CLUSTER) -> list[Manifest]:
-    """Return the objects of a file or folder; those without a Broker beside the overlay cluster.
-
-    So the folder of one step can be run as it is.
-
-    Raises:
-        UnsupportedManifestError: as `load`.
-        OSError: a file cannot be read.
-    """
+    """Return the objects of a file or folder; those without a Broker beside the overlay cluster."""
     objects = load(path)
     return objects if of_kind(objects, "Broker") else [*load(), *objects]
 
@@ -96,11 +84,7 @@ def _kustomization(folder: Path) -> dict[str, Any]:
 
 
 def _built(folder: Path) -> str:
-    """Return what kubectl builds of a folder.
-
-    Raises:
-        UnsupportedManifestError: kubectl is not in PATH, or it refuses the folder.
-    """
+    """Return what kubectl builds of a folder."""
     try:
         command = ["kubectl", "kustomize", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of the user's own PATH

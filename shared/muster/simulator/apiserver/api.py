@@ -67,20 +67,10 @@ current-context: embedded
 
 
 class ApiServer:
-    """A Kubernetes API server in memory over plain HTTP; it listens on loopback.
+    """A Kubernetes API server in memory over plain HTTP on loopback.
 
-    It checks neither identities nor permissions: a bearer token is taken for the name of the user, which
-    admission policies see, and a request without a token comes from `kubernetes-admin`.
-
-    Args:
-        port: 0 picks a free port.
-        host: the address to listen on.
-        gates: feature gates and served versions; the attribute may be set while the server runs.
-        release: `1.37`, or `1.36`, which serves scheduling.k8s.io/v1alpha2.
-
-    Attributes:
-        intercept: called before every request under /api and /apis; answers in its place, or returns None to
-            let it through. It may sleep.
+    It checks neither identities nor permissions: a bearer token is taken for the name of the user. `gates`
+    and `intercept`, which may answer a request under /api and /apis, may be set while it runs.
     """
 
     def __init__(

@@ -51,10 +51,7 @@ class ObjectChange:
 
 
 class Store:
-    """All objects under one lock, with one counter of resourceVersions.
-
-    Hold the lock, which is re-entrant, around several calls to make them atomic.
-    """
+    """All objects with one counter of resourceVersions; hold `lock` to make several calls atomic."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

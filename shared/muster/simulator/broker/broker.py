@@ -46,21 +46,15 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a delivery to a trigger, passed to the observer.
-
-    Attributes:
-        status: status of the last attempt; 0 if there was no response.
-        seconds: time from the first attempt to the last response, including retry delays.
-        dead_letter: status of the dead letter sink, 0 if there was no response; None if nothing was sent.
-    """
+    """The result of a delivery to a trigger, passed to the observer."""
 
     trigger: str
     event: CloudEvent
-    status: int
+    status: int  # of the last attempt; 0 if there was no response
     attempts: int
     seconds: float
     reply: CloudEvent | None = None
-    dead_letter: int | None = None
+    dead_letter: int | None = None  # status of the sink; None if nothing was sent
 
 
 @dataclass(frozen=True)
@@ -76,13 +70,8 @@ class _Accepted:
 class Broker:
     """A broker with its triggers.
 
-    With workers, each trigger has its own threads, so that a slow function delays neither the source nor
-    other functions. Without workers, `pump` delivers the events in order of arrival and without retry delays,
-    so that replays are deterministic.
-
-    Attributes:
-        wiring: the broker's manifests.
-        address: the URL of the broker inside a cluster.
+    Each trigger has its own threads, so that a slow function delays neither the source nor other functions.
+    Without workers, `pump` delivers the events in order of arrival and without retry delays.
     """
 
     def __init__(
@@ -94,19 +83,7 @@ class Broker:
         workers: int = 100,
         clock: Callable[[], str] = now,
     ) -> None:
-        """Create a broker; `start` starts its workers.
-
-        Args:
-            wiring: the broker's manifests.
-            subscribers: URL or function of each Service that a trigger or dead letter sink refers to, by the
-                name of the Service with the path, as in `Trigger.subscriber`.
-            observe: called after every delivery, in the thread of the delivery.
-            workers: deliveries of a trigger at the same time; 0: events are delivered by `pump` only.
-            clock: returns the arrival time of an event.
-
-        Raises:
-            LookupError: a Service is missing in `subscribers`.
-        """
+        """Take the URL or function of each Service that is named by a trigger; 0 workers: only `pump`."""
         self.wiring = wiring
         self.address = f"{ADDRESS}/{wiring.namespace}/{wiring.name}"
         self._targets = {
@@ -143,11 +120,7 @@ class Broker:
                 target.close()
 
     def publish(self, event: CloudEvent, headers: Mapping[str, str] | None = None) -> None:
-        """Queue a valid event for all matching triggers; some headers of its request are passed on.
-
-        Raises:
-            RefusedError: the TTL is used up.
-        """
+        """Queue a valid event for all matching triggers; RefusedError if its TTL is used up."""
         headers, ttl = headers or {}, FIRST_TTL
         with suppress(ValueError):
             ttl = int(event[TTL]) - 1

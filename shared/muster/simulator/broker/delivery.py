@@ -37,29 +37,17 @@ _KNOWN = {"retry", "backoffPolicy", "backoffDelay", "timeout", "deadLetterSink"}
 
 @dataclass(frozen=True)
 class Delivery:
-    """A DeliverySpec; the default is Knative's without one: one attempt, no timeout, no dead letter.
+    """A DeliverySpec; the default is Knative's without one: one attempt, no timeout, no dead letter."""
 
-    Attributes:
-        retry: attempts after the first.
-        policy: `linear` or `exponential`; empty means no waiting.
-        delay: seconds.
-        timeout: seconds that one attempt may take; None means for ever.
-        dead_letter: the Service that gets what could not be delivered, as from `destination`.
-    """
-
-    retry: int = 0
-    policy: str = ""
+    retry: int = 0  # attempts after the first
+    policy: str = ""  # `linear` or `exponential`; empty means no waiting
     delay: float = 0.0
-    timeout: float | None = None
-    dead_letter: str = ""
+    timeout: float | None = None  # seconds of one attempt; None means for ever
+    dead_letter: str = ""  # as from `destination`
 
     @classmethod
     def from_manifest(cls, spec: Mapping[str, Any]) -> Delivery:
-        """Return a `delivery` block.
-
-        Raises:
-            UnsupportedManifestError: a field that is not known here, or a broken duration.
-        """
+        """Return a `delivery` block."""
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(
                 f"delivery: {', '.join(unknown)} is not understood by the local broker"
@@ -80,14 +68,7 @@ class Delivery:
 
 
 def destination(spec: Mapping[str, Any]) -> str:
-    """Return Service and path that a destination (`duckv1.Destination`) refers to.
-
-    `create-workload` of a reference alone, `muster/create-workload` with the relative `uri` /create-workload,
-    which Knative resolves against the address of the reference.
-
-    Raises:
-        UnsupportedManifestError: there is no reference.
-    """
+    """Return Service and path of a destination (`duckv1.Destination`): `muster/create-workload`."""
     if "ref" not in spec:
         raise UnsupportedManifestError("the local broker knows subscribers by `ref`, not by `uri`")
     name: str = spec["ref"]["name"]
@@ -105,23 +86,14 @@ def _seconds(text: str) -> float:
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """The outcome of one delivery.
+    """The outcome of one delivery."""
 
-    Attributes:
-        status: of the last attempt; 0 when no answer came, 502 for a success whose body is no event.
-        attempts: how often the recipient was called.
-        reply: the event it answered with; it is not validated yet.
-        passed: the headers of the answer that are passed on with a reply.
-        error: the extensions a dead letter gets; empty after a timeout and after a 502 of the broker's own.
-        cut_short: the broker stopped while the event waited to be tried again, so nobody has refused it.
-    """
-
-    status: int
+    status: int  # 0 when no answer came, 502 for a success whose body is no event
     attempts: int = 1
-    reply: CloudEvent | None = None
+    reply: CloudEvent | None = None  # not validated yet
     passed: Mapping[str, str] = field(default_factory=dict)
-    error: Mapping[str, str] = field(default_factory=dict)
-    cut_short: bool = False
+    error: Mapping[str, str] = field(default_factory=dict)  # the extensions of a dead letter
+    cut_short: bool = False  # the broker stopped before the next attempt
 
     @property
     def succeeded(self) -> bool:
@@ -131,18 +103,12 @@ class DeliveryOutcome:
 
 @dataclass(frozen=True)
 class Recipient:
-    """A subscriber or dead letter sink.
-
-    Attributes:
-        address: what a dead letter names as `knativeerrordest`.
-        headers: sent beside those of the event.
-        may_reply: whether the body of a success is an event for the broker; that of a sink is ignored.
-    """
+    """A subscriber or dead letter sink."""
 
     target: Target
-    address: str
+    address: str  # the `knativeerrordest` of a dead letter
     headers: Mapping[str, str]
-    may_reply: bool
+    may_reply: bool  # that of a sink is ignored
 
 
 def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: Wait) -> DeliveryOutcome:
@@ -157,11 +123,7 @@ def deliver(recipient: Recipient, event: CloudEvent, delivery: Delivery, wait: W
 
 
 def failed_with(address: str, status: int, body: bytes) -> dict[str, str]:
-    """Return the extensions with which a dead letter names the recipient that failed, and its answer.
-
-    Raises:
-        ValueError: the answer is so long that Knative's dispatcher would end.
-    """
+    """Return the extensions with which a dead letter names the recipient that failed, and its answer."""
     if len(body) > LONGEST_ANSWER:
         raise ValueError(f"{address} answered {status} with more than {LONGEST_ANSWER} bytes")
     encoded = base64.b64encode(body).decode()

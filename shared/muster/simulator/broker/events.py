@@ -25,12 +25,7 @@ class NotAnEventError(ValueError):
 
 @dataclass(frozen=True)
 class CloudEvent:
-    """A CloudEvent.
-
-    Attributes:
-        attributes: context attributes and extensions by lower-case name, with the values of HTTP headers.
-        data: the body in binary mode, unparsed.
-    """
+    """A CloudEvent: attributes by lower-case name with the values of HTTP headers, and the unparsed body."""
 
     attributes: Mapping[str, str]
     data: bytes = b""
@@ -61,21 +56,13 @@ class CloudEvent:
         return {**self.attributes, "data_base64": base64.b64encode(self.data).decode()}
 
     def validate(self) -> None:
-        """Check that all required attributes are there.
-
-        Raises:
-            NotAnEventError: they are not.
-        """
+        """Raise NotAnEventError unless all required attributes are there."""
         if missing := [name for name in ("id", "source", "type") if not self[name]]:
             raise NotAnEventError(f"no {', '.join(missing)}")
 
     @classmethod
     def read(cls, headers: Mapping[str, str], body: bytes) -> Self:
-        """Parse the event of a request or response, in binary or structured mode, without validating it.
-
-        Raises:
-            NotAnEventError: neither mode, a batch, or invalid JSON.
-        """
+        """Parse the event of a request or response, in binary or structured mode, without validating it."""
         named = {name.lower(): value for name, value in headers.items()}
         kind = media_type(named.get("content-type", ""))
         if kind == BATCH:
@@ -92,22 +79,14 @@ class CloudEvent:
 
     @classmethod
     def from_http(cls, headers: Mapping[str, str], body: bytes) -> Self:
-        """Parse and validate the event of a request or response, in binary or structured mode.
-
-        Raises:
-            NotAnEventError: it cannot be read, or an attribute is missing or invalid.
-        """
+        """Parse and validate the event of a request or response, in binary or structured mode."""
         event = cls.read(headers, body)
         event.validate()
         return event
 
     @classmethod
     def from_structured(cls, event: Mapping[str, Any]) -> Self:
-        """Parse and validate the event of a JSON object (CloudEvents JSON format, section 3).
-
-        Raises:
-            NotAnEventError: an attribute is missing or invalid, or data_base64 is invalid.
-        """
+        """Parse and validate the event of a JSON object (CloudEvents JSON format, section 3)."""
         result = cls._of_json(event)
         result.validate()
         return result

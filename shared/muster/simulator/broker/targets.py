@@ -18,11 +18,7 @@ class Answer:
 
 
 class NoAnswerError(Exception):
-    """The subscriber could not be reached, or did not respond in time.
-
-    Attributes:
-        timed_out: the subscriber was reached, but exceeded the delivery's timeout.
-    """
+    """The subscriber could not be reached, or exceeded the timeout (`timed_out`)."""
 
     def __init__(self, message: str, *, timed_out: bool = False) -> None:
         super().__init__(message)

@@ -8,30 +8,33 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
 from muster.simulator.broker.delivery import Delivery, destination
 from muster.simulator.broker.events import CloudEvent
-from muster.simulator.broker.filters import Predicate, compile_filters
 from muster.simulator.clock import now
 from muster.simulator.overlays import Manifest, UnsupportedManifestError, of_kind
 
 DEFAULT_DELIVERY = {"retry": 10, "backoffPolicy": "exponential", "backoffDelay": "PT0.2S"}
 """The delivery of a Broker without one, from config-br-defaults of knative.dev/eventing v0.47.0."""
 
+Predicate = Callable[[Mapping[str, str]], bool]
+"""Whether an event with these attributes passes."""
+
+_COMPARISONS: dict[str, Callable[[str, str], bool]] = {
+    "exact": lambda actual, value: actual == value,
+    "prefix": lambda actual, value: actual.startswith(value),
+    "suffix": lambda actual, value: actual.endswith(value),
+}
+_GROUPS = {"all": all, "any": any}
+
 
 @dataclass(frozen=True)
 class Trigger:
-    """A Trigger.
-
-    Attributes:
-        subscriber: the Knative Service that receives the events, with the path: `muster/create-workload`.
-        passes: whether the filter matches an event's attributes.
-        delivery: the delivery spec of the trigger, else of the broker; a trigger's own one without a dead
-            letter sink has the broker's sink.
-    """
+    """A Trigger, with the delivery of its own or of the broker."""
 
     name: str
     namespace: str
@@ -78,11 +81,7 @@ class Wiring:
 
     @classmethod
     def from_manifests(cls, manifests: Iterable[Manifest], *, broker: str = "muster") -> Wiring:
-        """Read the broker of this name, its triggers sorted by name, and the PingSources that send to it.
-
-        Raises:
-            UnsupportedManifestError: there is no such broker, or a manifest uses an unsupported feature.
-        """
+        """Read the broker of this name, its triggers sorted by name, and the PingSources that send to it."""
         objects = list(manifests)
         brokers = [item for item in of_kind(objects, "Broker") if item["metadata"]["name"] == broker]
         if len(brokers) != 1:
@@ -144,11 +143,36 @@ def _trigger(manifest: Manifest, default: Delivery) -> Trigger:
             name=name,
             namespace=manifest["metadata"]["namespace"],
             subscriber=destination(spec["subscriber"]),
-            passes=compile_filters(spec),
+            passes=_compile_filters(spec),
             delivery=delivery,
         )
     except UnsupportedManifestError as error:
         raise UnsupportedManifestError(f"Trigger {name}: {error}") from error
+
+
+def _compile_filters(trigger_spec: Mapping[str, Any]) -> Predicate:
+    """Return the predicate of `spec.filters`, as in `pkg/eventfilter` of knative.dev/eventing v0.47.0."""
+    if trigger_spec.get("filter"):
+        raise UnsupportedManifestError("spec.filter: the local broker knows spec.filters only")
+    return _compile({"all": trigger_spec.get("filters") or []})
+
+
+def _compile(entry: Mapping[str, Any]) -> Predicate:
+    if len(entry) != 1:
+        raise UnsupportedManifestError(f"a filter has one dialect, not {sorted(entry)}")
+    ((dialect, body),) = entry.items()
+    if dialect == "not":
+        inner = _compile(body)
+        return lambda attributes: not inner(attributes)
+    if dialect in _GROUPS:
+        decide, members = _GROUPS[dialect], [_compile(member) for member in body]
+        return lambda attributes: decide(member(attributes) for member in members)
+    if dialect in _COMPARISONS:
+        compare = _COMPARISONS[dialect]
+        return lambda attributes: all(
+            name in attributes and compare(attributes[name], value) for name, value in body.items()
+        )
+    raise UnsupportedManifestError(f"filter dialect {dialect} is not understood by the local broker")
 
 
 def _sink(source: Manifest) -> str:

@@ -84,10 +84,7 @@ def is_true(conditions: Iterable[Object] | None, kind: str) -> bool:
 
 
 def with_condition(conditions: Iterable[Object] | None, new: Object, now: float) -> list[Object]:
-    """Return the conditions with `new` added or updated; lastTransitionTime changes only with the status.
-
-    The rule is that of meta.SetStatusCondition.
-    """
+    """Return the conditions with one added or updated, as meta.SetStatusCondition does."""
     result: list[Object] = []
     replaced = False
     for entry in conditions or ():

@@ -47,10 +47,7 @@ def shipped_runtimes() -> list[Object]:
 
 
 def shipped_runtime(name: str) -> Object:
-    """Return the ClusterTrainingRuntime of this name in Trainer v2.3.0.
-
-    The name is that of a TrainJob in a file of anybody, so it is compared and never part of a path.
-    """
+    """Return the ClusterTrainingRuntime of this name in Trainer v2.3.0."""
     path = next((path for path in RUNTIMES.glob("*.yaml") if path.stem == name), None)
     if path is None:
         raise LookupError(f"no runtime {name}")

@@ -42,17 +42,11 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 @dataclass(frozen=True)
 class KubeletOptions:
-    """Delays of the kubelets, in seconds.
+    """Delays of the kubelets, in seconds."""
 
-    Attributes:
-        run_delay: from binding to Running and Ready.
-        complete_after: from Running to Succeeded, for pods of Jobs; None: pods run until they are deleted.
-        delete_delay: from deletionTimestamp to the removal of the pod.
-    """
-
-    run_delay: float = 0.05
-    complete_after: float | None = None
-    delete_delay: float = 0.05
+    run_delay: float = 0.05  # from binding to Running and Ready
+    complete_after: float | None = None  # from Running to Succeeded, for pods of Jobs; None: never
+    delete_delay: float = 0.05  # from deletionTimestamp to removal
 
 
 @dataclass(frozen=True)

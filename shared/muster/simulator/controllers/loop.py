@@ -79,10 +79,7 @@ class Cache:
         return [item for item in self.all(resource) if (controller_of(item) or {}).get("uid") == uid]
 
     def put(self, resource: Resource, item: Object) -> bool:
-        """Cache an object unless it is stale or deleted; return whether it was stored.
-
-        resourceVersions are compared as integers, which the API guarantees since Kubernetes 1.35.
-        """
+        """Cache an object unless it is stale or deleted; return whether it was stored."""
         with self._lock:
             objects = self._objects.setdefault(resource, {})
             cached = objects.get(key_of(item))

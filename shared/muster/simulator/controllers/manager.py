@@ -19,17 +19,7 @@ AGENT = "muster-simulated-controllers"
 
 
 class Controllers:
-    """Trainer, JobSet controller, Job controller, scheduler and kubelet against one API server.
-
-    Args:
-        server: the URL of a local API server, or a function that creates a client.
-        kubelet: the delays with which pods run, complete and are deleted.
-        job: the delays of the Job controller.
-        only: the controllers to run, of `trainer`, `jobset`, `job`, `scheduler`, `kubelet`.
-
-    Raises:
-        ValueError: `only` contains an unknown name.
-    """
+    """The simulated controllers named in `only` against one API server, given as URL or by its clients."""
 
     def __init__(
         self,

@@ -50,17 +50,7 @@ _TYPES = {Mode.RESOURCE: "dev.knative.apiserver.resource", Mode.REFERENCE: "dev.
 
 
 def to_event(change: ChangeType, item: Object, mode: Mode, source: str) -> tuple[dict[str, str], bytes]:
-    """Return the headers and body of the event about an object, in binary mode.
-
-    The sender adds `Ce-Id` and `Ce-Time`. For cluster-scoped objects `Ce-Namespace` is empty and the subject
-    contains `namespaces//`, as the adapter sends them.
-
-    Args:
-        change: the type of the change.
-        item: the object as a watch returns it.
-        mode: whether the data is the object or a reference to it.
-        source: URL of the API server.
-    """
+    """Return the headers and body of an event in binary mode, without `Ce-Id` and `Ce-Time`."""
     api_version, kind = item["apiVersion"], item["kind"]
     name, namespace = item["metadata"]["name"], item["metadata"].get("namespace", "")
     headers = {
@@ -80,13 +70,7 @@ def to_event(change: ChangeType, item: Object, mode: Mode, source: str) -> tuple
 
 
 class Sender:
-    """Sends the events of one source, with the adapter's retries.
-
-    Args:
-        sink: URL of a broker or service, or a function.
-        wait: called with the seconds before a retry.
-        headers: headers of every event, such as Kn-Namespace.
-    """
+    """Sends the events of one source, with headers of its own and the adapter's retries."""
 
     def __init__(
         self, sink: Sink | str, *, wait: Callable[[float], object], headers: Mapping[str, str]

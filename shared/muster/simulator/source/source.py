@@ -60,12 +60,7 @@ class Watchable(Protocol):
 
 
 class Source:
-    """An ApiServerSource with one thread per kind and namespace; each sends one event at a time.
-
-    Attributes:
-        spec: the kinds and namespaces to watch.
-        interrupted: how many watches failed or fell behind, by the plural of their kind.
-    """
+    """An ApiServerSource with one thread per kind and namespace; each sends one event at a time."""
 
     def __init__(
         self,
@@ -76,15 +71,6 @@ class Source:
         api_server: str,
         watch_seconds: int = 30,
     ) -> None:
-        """Create a source; `start` starts its threads.
-
-        Args:
-            spec: the kinds and namespaces to watch.
-            cluster: a client of the API server; shared between threads.
-            sink: URL of the broker, or a function that takes headers and body and returns a status.
-            api_server: the URL in the events' attribute `source`.
-            watch_seconds: timeout of one watch request; also how long a thread may outlive `stop`.
-        """
         self.spec = spec
         self._api_server = api_server
         self.cluster = cluster
@@ -104,10 +90,7 @@ class Source:
         return [cls(spec, cluster, sink, api_server=api_server) for spec in specs]
 
     def start(self, within: float = 0.0) -> None:
-        """Start watching, and wait at most so many seconds until every watch has its resourceVersion.
-
-        Changes after that are sent. The watch of an API that is not served is never ready.
-        """
+        """Start watching; wait at most so many seconds until every watch has its resourceVersion."""
         namespaces = namespaces_of(self.spec, self.cluster)
         streams = [
             _Stream(kind, namespace, self, is_first=namespace == namespaces[0])
@@ -131,11 +114,7 @@ class Source:
 
 
 def start_all(sources: Iterable[Source], within: float) -> None:
-    """Start sources in parallel and wait at most so many seconds until all their watches are ready.
-
-    Raises:
-        ClusterError: the namespaces of a source cannot be listed.
-    """
+    """Start sources in parallel and wait at most so many seconds until all their watches are ready."""
     with ThreadPoolExecutor(32) as pool:
         list(pool.map(lambda source: source.start(within), sources))
 
@@ -150,11 +129,7 @@ def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
 
 
 class _Stream:
-    """The watch of one kind in one namespace ("" for all), whose changes are sent in order.
-
-    Attributes:
-        ready: set when the watch has its resourceVersion, or when the kind is skipped.
-    """
+    """The watch of one kind in one namespace ("" for all), whose changes are sent in order."""
 
     def __init__(self, kind: WatchedKind, namespace: str, source: Source, *, is_first: bool) -> None:
         """Create a stream; a cluster-scoped kind is watched only by its first stream."""

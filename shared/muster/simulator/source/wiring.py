@@ -27,31 +27,18 @@ class WatchedKind:
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """The specification of an ApiServerSource.
-
-    Attributes:
-        name: the name of the source.
-        namespace: its namespace, sent with every event.
-        mode: the data of its events.
-        kinds: the kinds to watch.
-        namespaces: label selector of the namespaces to watch; "" means all, None its own namespace.
-        extensions: attributes of every event.
-    """
+    """The specification of an ApiServerSource."""
 
     name: str
     namespace: str
     mode: Mode
     kinds: tuple[WatchedKind, ...]
-    namespaces: str | None = None
-    extensions: Mapping[str, str] = field(default_factory=dict)
+    namespaces: str | None = None  # label selector; "" means all, None its own namespace
+    extensions: Mapping[str, str] = field(default_factory=dict)  # attributes of every event
 
     @classmethod
     def from_manifest(cls, manifest: Manifest) -> SourceSpec:
-        """Parse the manifest of an ApiServerSource.
-
-        Raises:
-            UnsupportedManifestError: the spec has a field, mode or operator that is not known here.
-        """
+        """Parse the manifest of an ApiServerSource."""
         name, spec = manifest["metadata"]["name"], manifest["spec"]
         if unknown := sorted(set(spec) - _KNOWN):
             raise UnsupportedManifestError(

@@ -40,10 +40,7 @@ def selector(target: RequestTarget, request: Request) -> Matcher:
 
 
 def list_objects(store: Store, target: RequestTarget, request: Request) -> Response:
-    """Return the objects of a kind as a list, in pages if the request has a limit.
-
-    Raises ApiError: 400 for a malformed continue token, 410 for one from before a compaction.
-    """
+    """Return the objects of a kind as a list, in pages if the request has a limit."""
     kind = target.kind
     matches = selector(target, request)
     limit = max(0, request.integer("limit"))

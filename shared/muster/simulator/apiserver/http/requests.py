@@ -93,10 +93,7 @@ class Request:
 
     @cached_property
     def json(self) -> Any:
-        """The parsed body; ApiError 400 if it is no JSON, 415 if it is of another media type.
-
-        What is no UTF-8 becomes U+FFFD, as in Go.
-        """
+        """The parsed body; what is no UTF-8 becomes U+FFFD, as in Go."""
         if self.method != "PATCH" and self.content_type != "application/json":
             raise refusals.unsupported_media_type(self.content_type)
         try:

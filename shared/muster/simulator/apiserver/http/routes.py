@@ -20,10 +20,7 @@ VERBS = {
 
 
 def route(registry: Registry, request: Request) -> RequestTarget:
-    """Return the target of a request under /api or /apis, and set the request's verb and resource.
-
-    Raises ApiError: 404 if nothing is served at the path, 405 if the resource does not support the verb.
-    """
+    """Return the target of a request under /api or /apis, and set the request's verb and resource."""
     segments = [unquote(segment) for segment in request.path.strip("/").split("/")]
     if segments[0] == "api":
         segments.insert(1, "")

@@ -36,15 +36,10 @@ LONGEST_BACKOFF = 600.0
 
 @dataclass(frozen=True)
 class JobOptions:
-    """Delays of the Job controller, in seconds.
+    """Delays of the Job controller, in seconds."""
 
-    Attributes:
-        batch: how long pod changes are collected before the Job is synced; 1 upstream.
-        failure_backoff: delay before the first replacement of a failed pod; 10 upstream.
-    """
-
-    batch: float = 0.05
-    failure_backoff: float = 0.1
+    batch: float = 0.05  # how long pod changes are collected; 1 upstream
+    failure_backoff: float = 0.1  # before the first replacement of a failed pod; 10 upstream
 
 
 class Backoff:

@@ -21,13 +21,7 @@ NO_VICTIMS = "pod group preemption: No preemption victims found for incoming pre
 
 @dataclass(frozen=True)
 class Status:
-    """The result of a group in a scheduling cycle.
-
-    Attributes:
-        ok: the group can be scheduled.
-        reason: why it cannot.
-        is_final: prefix `reason` with the generic error; a parent then repeats only the generic error.
-    """
+    """The result of a group in a scheduling cycle; of a final one a parent repeats only the generic error."""
 
     ok: bool
     reason: str = ""
@@ -46,20 +40,12 @@ class Status:
 
 @dataclass
 class Attempt:
-    """The result of trying one placement for a group and its descendants.
-
-    Attributes:
-        group: the group.
-        status: whether it can be scheduled.
-        nodes: node name by pod uid.
-        fit_errors: message by uid of the pods that fit on no node.
-        children: the attempts of the child groups that were tried.
-    """
+    """The result of trying one placement for a group and its descendants."""
 
     group: GroupTree
     status: Status
-    nodes: dict[str, str] = field(default_factory=dict)
-    fit_errors: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, str] = field(default_factory=dict)  # by uid of the pod
+    fit_errors: dict[str, str] = field(default_factory=dict)  # by uid of the pod
     children: list[Attempt] = field(default_factory=list)
 
     def scheduled_pods(self) -> int:

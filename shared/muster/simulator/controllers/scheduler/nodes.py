@@ -94,11 +94,7 @@ class Nodes:
 
 
 def pod_requests(pod: Object) -> dict[str, int]:
-    """Return the resource requests of a pod in thousandths, including one pod.
-
-    The larger of the sum over containers and the largest init container; an unset request defaults to the
-    limit.
-    """
+    """Return the resource requests of a pod in thousandths, including one pod; they default to the limits."""
     total: Counter[str] = Counter()
     for container in pod["spec"].get("containers") or []:
         total.update(_container_requests(container))

@@ -24,14 +24,7 @@ SCHEDULER_NAME = "default-scheduler"
 
 @dataclass
 class GroupTree:
-    """A PodGroup with its pods, or a CompositePodGroup with its child groups.
-
-    Attributes:
-        item: the PodGroup or CompositePodGroup.
-        children: child groups by name; empty for a PodGroup.
-        pending: unbound pods of a PodGroup, oldest first.
-        bound: unfinished bound pods of a PodGroup, including those being deleted.
-    """
+    """A PodGroup with its unbound and bound pods, or a CompositePodGroup with its child groups."""
 
     item: Object
     children: list[GroupTree] = field(default_factory=list)
