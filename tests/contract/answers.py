@@ -79,7 +79,7 @@ def difference_in_words(wanted: Entries, got: Entries) -> str:
     """Return the first difference between two conversations, including messages; empty for none."""
     for number, (ours, theirs) in enumerate(zip(got, wanted, strict=False)):
         if ours != theirs:
-            return f"request {number + 1}, {theirs['asked']}\n" + "\n".join(_paths(theirs, ours))
+            return f"request {number + 1}, {theirs['asked']}\n" + "\n".join(paths(theirs, ours))
     if len(got) != len(wanted):
         return f"{len(got)} requests instead of {len(wanted)}"
     return ""
@@ -102,14 +102,14 @@ def _substance(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "body": {**body, "details": details, "message": words}}
 
 
-def _paths(wanted: Any, got: Any, path: str = "") -> list[str]:
+def paths(wanted: Any, got: Any, path: str = "") -> list[str]:
     """Return a line for every field that differs."""
     if isinstance(wanted, dict) and isinstance(got, dict):
         keys = sorted(wanted.keys() | got.keys())
-        return [line for key in keys for line in _paths(wanted.get(key), got.get(key), f"{path}.{key}")]
+        return [line for key in keys for line in paths(wanted.get(key), got.get(key), f"{path}.{key}")]
     if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
         pairs = enumerate(zip(wanted, got, strict=True))
-        return [line for index, (old, new) in pairs for line in _paths(old, new, f"{path}[{index}]")]
+        return [line for index, (old, new) in pairs for line in paths(old, new, f"{path}[{index}]")]
     return [] if wanted == got else [f"  {path}: recorded {wanted!r}, answered {got!r}"]
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
+from tests.contract.answers import paths
 from tests.contract.broker.case import BrokerCase, Entries
 
 ANSWERS = Path(__file__).parent / "answers"
@@ -32,14 +32,4 @@ def write(recorded: dict[str, dict[str, Entries]]) -> None:
 
 def difference(wanted: Entries, got: Entries) -> str:
     """Return a line for every field of two recordings that differs; empty for none."""
-    return "\n".join(_paths(wanted, got))
-
-
-def _paths(wanted: Any, got: Any, path: str = "") -> list[str]:
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        keys = sorted(wanted.keys() | got.keys())
-        return [line for key in keys for line in _paths(wanted.get(key), got.get(key), f"{path}.{key}")]
-    if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
-        pairs = enumerate(zip(wanted, got, strict=True))
-        return [line for index, (old, new) in pairs for line in _paths(old, new, f"{path}[{index}]")]
-    return [] if wanted == got else [f"  {path}: recorded {wanted!r}, got {got!r}"]
+    return "\n".join(paths(wanted, got))

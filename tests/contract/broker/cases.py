@@ -10,7 +10,6 @@ from tests.contract.broker.delivery_cases import ONE, STEP, TRACE, dead_letters,
 from tests.contract.broker.recipients import Reaction
 
 REPLY = EVENT | {"Ce-Id": "2", "Ce-Type": "dev.muster.made"}
-STRUCTURED = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
 JOB, POD = {"exact": {"kind": "Job"}}, {"exact": {"kind": "Pod"}}
 ADD, UPDATE = {"suffix": {"type": ".add"}}, {"suffix": {"type": ".update"}}
 SWEEPS = [{"exact": {"type": "dev.muster.sweep"}}]
@@ -57,20 +56,6 @@ def _filters() -> Iterator[BrokerCase]:
     )
     yield BrokerCase(
         "filters",
-        "missing_attributes",
-        "A missing attribute fails exact, prefix and suffix, and so passes `not`.",
-        _by(
-            exact=[{"exact": {"name": "x"}}],
-            prefix=[{"prefix": {"name": "x"}}],
-            suffix=[{"suffix": {"name": "x"}}],
-            no=[{"not": {"exact": {"name": "x"}}}],
-            no_prefix=[{"not": {"prefix": {"name": "x"}}}],
-            no_suffix=[{"not": {"suffix": {"name": "x"}}}],
-        ),
-        post,
-    )
-    yield BrokerCase(
-        "filters",
         "combinations",
         "`all`, `any` and `not` nest; filters beside one another are all needed.",
         _by(
@@ -102,30 +87,6 @@ def _replies() -> Iterator[BrokerCase]:
         reactions={"first": [Reaction(200, REPLY | {"Content-Type": "application/json"}, b'{"n":  1}')]},
     )
     yield case(
-        "an_error_with_an_event",
-        "An event in an answer that is no success is no reply.",
-        two,
-        reactions={"first": [Reaction(422, REPLY, b"{}")]},
-    )
-    yield case(
-        "replies_without_an_attribute",
-        "A reply without id, type or source is refused by the broker: one attempt, a dead letter with 400.",
-        {"id": FIRST, "type": FIRST, "source": FIRST},
-        reactions={
-            name: [Reaction(200, _without(REPLY, f"Ce-{name.capitalize()}"))]
-            for name in ("id", "type", "source")
-        },
-    )
-    yield case(
-        "empty_replies",
-        "An empty answer is a success without a reply, whatever its content type or specversion.",
-        {"empty": FIRST, "version": FIRST, "second": MADE},
-        reactions={
-            "empty": [Reaction(200, {"Content-Type": "application/json"})],
-            "version": [Reaction(200, REPLY | {"Ce-Specversion": "2.0"})],
-        },
-    )
-    yield case(
         "hop_limit",
         "A chain of replies ends when `knativebrokerttl` is used up; the dead letter names the broker.",
         {"again": delivery(**DEAD_LETTERS)},
@@ -137,22 +98,6 @@ def _replies() -> Iterator[BrokerCase]:
         "An event without `knativebrokerttl` gets 255; a function does not see it, a dead letter has it.",
         {"step": delivery(**DEAD_LETTERS)},
         reactions={"step": [Reaction(400)]},
-    )
-    yield case(
-        "ttl_of_a_reply",
-        "A function cannot change the number of hops that are left.",
-        two,
-        posts=posts({"Ce-Knativebrokerttl": "2"}),
-        reactions={"first": [Reaction(200, REPLY | {"Ce-Knativebrokerttl": "200"})]},
-    )
-    passed = {"X-Request-Id": "of-the-answer", "Knative-Test": "1", "X-B3-Sampled": "1", "X-Other": "1"}
-    trace = {"Traceparent": TRACE["Traceparent"].replace("b7", "c8")}
-    yield case(
-        "headers_of_a_reply",
-        "A reply has the passed headers of the answer, not those of the event before it.",
-        two,
-        posts=posts(TRACE | {"X-Request-Id": "of-the-event", "X-B3-TraceId": "0af7651916cd43dd"}),
-        reactions={"first": [Reaction(200, REPLY | passed | trace)]},
     )
     yield case(
         "failing_after_a_reply",
@@ -175,27 +120,6 @@ def _messages() -> Iterator[BrokerCase]:
             for number, body in enumerate(bodies)
         ),
     )
-    body = b'{"specversion":"1.0","id":"inside","source":"/test","type":"t","data":{}}'
-    yield case(
-        "modes",
-        "The content type decides the mode; attributes in headers of a structured event are ignored.",
-        (EVENT | STRUCTURED | {"Ce-Id": "outside", "Ce-Kind": "Job"}, body),
-        ({"Content-Type": "Application/CloudEvents+JSON"}, body.replace(b"inside", b"upper")),
-        ({"Content-Type": "application/json"}, body.replace(b"inside", b"plain")),
-    )
-    attributes = {
-        "Ce-Namespace": "",
-        "Ce-Name": "Gr%C3%BC%C3%9Fe%20%22x%22",
-        "Ce-Subject": "a b",
-        "Ce-Dataschema": "https://muster.dev/schema?x=1",
-        "Content-Type": "application/json; charset=UTF-8",
-        "CE-SHOUTED": "X",
-    }
-    yield case(
-        "attributes_in_headers",
-        "Attributes are passed as they are, empty and percent-encoded values included.",
-        (EVENT | attributes, b"{}"),
-    )
     headers = {
         "X-Request-Id": "1",
         "X-B3-TraceId": "0af7651916cd43dd8448eb211c80319c",
@@ -213,11 +137,6 @@ def _messages() -> Iterator[BrokerCase]:
         "passed_headers",
         "Of other headers only those for tracing and Knative's own are passed.",
         (EVENT | TRACE | headers, b""),
-    )
-    yield case(
-        "attributes_of_the_broker",
-        "The broker sets `knativearrivaltime` and hides `knativebrokerttl`.",
-        *posts({"Ce-Knativearrivaltime": "2020-01-01T00:00:00Z", "Ce-Knativebrokerttl": "7"}),
     )
 
 
@@ -238,13 +157,6 @@ def _ingress() -> Iterator[BrokerCase]:
             ({}, b"{}"),
             ({"Content-Type": "application/json"}, b"{}"),
         ],
-    )
-    yield BrokerCase(
-        "ingress",
-        "versions",
-        "Other specversions than 1.0 and 0.3 are refused.",
-        STEP,
-        posts(*({"Ce-Specversion": version} for version in ("2.0", "0.2", "1", "1.1"))),
     )
     ttls = [{"Ce-Knativebrokerttl": ttl} for ttl in ("1", "0", "-1", "x")]
     yield BrokerCase(

@@ -62,28 +62,11 @@ def deliveries() -> Iterator[BrokerCase]:
         },
     )
     yield case(
-        "answers_that_are_no_events",
-        "A success with a body that is no event is a failure and comes again.",
-        {name: delivery(retry=2) for name in ("text", "json", "created")},
-        reactions={
-            "text": [Reaction(200, {"Content-Type": "text/plain"}, b"OK")],
-            "json": [Reaction(200, {"Content-Type": "application/json"}, b"{}")],
-            "created": [Reaction(201, body=b"OK")],
-        },
-    )
-    yield case(
         "exponential",
         "The waits are the delay, twice the delay, and so on.",
         {"step": delivery(retry=2, backoffPolicy="exponential", backoffDelay=f"PT{DELAY}S")},
         reactions={"step": [NO]},
         gaps={"step": (DELAY, 2 * DELAY)},
-    )
-    yield case(
-        "linear",
-        "The first retry is immediate; then the waits are the delay, twice the delay, and so on.",
-        {"step": delivery(retry=3, backoffPolicy="linear", backoffDelay=f"PT{DELAY}S")},
-        reactions={"step": [NO]},
-        gaps={"step": (0, DELAY, 2 * DELAY)},
     )
     yield case(
         "time_out",
@@ -134,15 +117,6 @@ def dead_letters() -> Iterator[BrokerCase]:
         reactions={"step": [Reaction(NO_ANSWER)]},
     )
     yield case(
-        "without_details",
-        "After a timeout, or a success that is no event, a dead letter says nothing about the failure.",
-        {"slow": delivery(timeout="PT0.3S", **DEAD_LETTERS), "text": delivery(**DEAD_LETTERS)},
-        reactions={
-            "slow": [Reaction(seconds=10)],
-            "text": [Reaction(200, {"Content-Type": "text/plain"}, b"OK")],
-        },
-    )
-    yield case(
         "failing_sink",
         "The sink follows the same delivery; when it fails, the event is lost.",
         {"step": delivery(retry=2, **DEAD_LETTERS)},
@@ -159,21 +133,6 @@ def dead_letters() -> Iterator[BrokerCase]:
         },
         reactions={name: [NO] for name in ("only-retry", "empty", "inherits", "own")},
         delivery={"retry": 2, **DEAD_LETTERS},
-    )
-    yield case(
-        "headers_of_a_dead_letter",
-        "The sink gets the passed headers of the event, not those of the answer.",
-        {"step": delivery(**DEAD_LETTERS)},
-        posts=posts(
-            {
-                "Traceparent": TRACE["Traceparent"],
-                "X-Request-Id": "of-the-event",
-                "X-B3-TraceId": "0af7651916cd43dd",
-            }
-        ),
-        reactions={
-            "step": [Reaction(400, {"X-Request-Id": "of-the-answer", "Knative-Test": "of-the-answer"})]
-        },
     )
     yield case(
         "sent_again",
