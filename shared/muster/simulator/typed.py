@@ -32,7 +32,7 @@ _MORE: Mapping[tuple[str, str], Schema] = {
                 "properties": {"hard": {"type": "object", "additionalProperties": _QUANTITY}},
             }
         }
-    },
+    }
 }
 """What is read of kinds that are not served by the embedded API server, by group and kind."""
 

@@ -151,12 +151,7 @@ def _ingress() -> Iterator[BrokerCase]:
         "required_attributes",
         "Id, source, type and specversion are required and not empty.",
         STEP,
-        [
-            *incomplete,
-            *posts({"Ce-Id": "%20"}),
-            ({}, b"{}"),
-            ({"Content-Type": "application/json"}, b"{}"),
-        ],
+        [*incomplete, *posts({"Ce-Id": "%20"}), ({}, b"{}"), ({"Content-Type": "application/json"}, b"{}")],
     )
     ttls = [{"Ce-Knativebrokerttl": ttl} for ttl in ("1", "0", "-1", "x")]
     yield BrokerCase(
@@ -168,11 +163,4 @@ def _ingress() -> Iterator[BrokerCase]:
     )
 
 
-CASES = [
-    *_filters(),
-    *deliveries(),
-    *dead_letters(),
-    *_replies(),
-    *_messages(),
-    *_ingress(),
-]
+CASES = [*_filters(), *deliveries(), *dead_letters(), *_replies(), *_messages(), *_ingress()]

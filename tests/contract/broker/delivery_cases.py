@@ -9,10 +9,7 @@ from tests.contract.broker.case import DEAD_LETTERS, EVENT, BrokerCase, Headers
 from tests.contract.broker.recipients import NO_ANSWER, Reaction
 
 STEP: dict[str, dict[str, Any]] = {"step": {}}
-TRACE = {
-    "Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-    "Tracestate": "muster=1",
-}
+TRACE = {"Traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Tracestate": "muster=1"}
 NO = Reaction(503)
 ONCE = (200, 202, 204, 299, 304, 400, 401, 403, 405, 410, 412, 413, 415, 418, 422, 425, 451)
 AGAIN = (404, 408, 409, 429, 500, 501, 502, 503, 504, 507, 599)
@@ -56,10 +53,7 @@ def deliveries() -> Iterator[BrokerCase]:
         "connections",
         "A closed connection is tried again; the first success ends the delivery.",
         {"closes": delivery(retry=2), "recovers": delivery(retry=5)},
-        reactions={
-            "closes": [Reaction(NO_ANSWER)],
-            "recovers": [Reaction(NO_ANSWER), NO, Reaction(202)],
-        },
+        reactions={"closes": [Reaction(NO_ANSWER)], "recovers": [Reaction(NO_ANSWER), NO, Reaction(202)]},
     )
     yield case(
         "exponential",

@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 
-from muster.simulator.broker import (
-    Answer,
-    Broker,
-    CloudEvent,
-    Report,
-    Wiring,
-)
+from muster.simulator.broker import Answer, Broker, CloudEvent, Report, Wiring
 from muster.simulator.overlays import UnsupportedManifestError
 
 EVENT = CloudEvent({"specversion": "1.0", "id": "1", "source": "/test", "type": "dev.muster.sweep"})
@@ -80,10 +74,7 @@ def test_a_replay_is_in_order_and_without_waits() -> None:
 
     sweeps = [{"exact": {"type": "dev.muster.sweep"}}]
     broker = Broker(
-        a_wiring(
-            a_trigger("first", filters=sweeps, delivery=AGAIN),
-            a_trigger("second"),
-        ),
+        a_wiring(a_trigger("first", filters=sweeps, delivery=AGAIN), a_trigger("second")),
         {"first": first, "second": second},
         workers=0,
     )
@@ -134,12 +125,7 @@ def test_a_ping_comes_in_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "event",
-    [
-        {"data": {"a": [1, None]}},
-        {"datacontenttype": "image/png", "data_base64": "iVBORw=="},
-        {},
-    ],
+    "event", [{"data": {"a": [1, None]}}, {"datacontenttype": "image/png", "data_base64": "iVBORw=="}, {}]
 )
 def test_a_structured_event_is_the_same_in_binary_mode(event: dict[str, Any]) -> None:
     """As recordings have it, and back."""

@@ -13,15 +13,7 @@ import pytest
 from muster.cluster.errors import Expired, Unavailable
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
 from muster.simulator.overlays import UnsupportedManifestError
-from muster.simulator.source import (
-    ChangeType,
-    Mode,
-    Sender,
-    Source,
-    SourceSpec,
-    WatchedKind,
-    to_event,
-)
+from muster.simulator.source import ChangeType, Mode, Sender, Source, SourceSpec, WatchedKind, to_event
 from muster.simulator.source import source as source_module
 from muster.simulator.source.wiring import guess_resource, selector_text
 

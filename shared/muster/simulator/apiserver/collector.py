@@ -11,12 +11,7 @@ from collections import deque
 from collections.abc import Callable
 
 from muster.simulator.apiserver.admission.chain import FINALIZER
-from muster.simulator.apiserver.handlers.deletes import (
-    FOREGROUND,
-    ORPHAN,
-    DeleteOptions,
-    Deleter,
-)
+from muster.simulator.apiserver.handlers.deletes import FOREGROUND, ORPHAN, DeleteOptions, Deleter
 from muster.simulator.apiserver.kinds import SCHEDULING, Kind, Registry
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 from muster.simulator.apiserver.refusals import ApiError

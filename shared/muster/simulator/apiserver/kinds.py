@@ -76,12 +76,7 @@ def _group_kinds(version: str) -> tuple[Kind, ...]:
 
 
 _COMPOSITE = _kind(
-    SCHEDULING,
-    "compositepodgroups",
-    "CompositePodGroup",
-    "status",
-    version="v1alpha3",
-    unconditional=False,
+    SCHEDULING, "compositepodgroups", "CompositePodGroup", "status", version="v1alpha3", unconditional=False
 )
 _ALL = ("all",)
 _CLUSTER: dict[str, Any] = {"namespaced": False, "unconditional": False}

@@ -14,15 +14,7 @@ from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
 from muster.simulator.apiserver.patches.apply import Path
 from muster.simulator.apiserver.refusals import FieldError
-from muster.simulator.apiserver.validation import (
-    custom,
-    definitions,
-    groups,
-    job,
-    metadata,
-    other_kinds,
-    pod,
-)
+from muster.simulator.apiserver.validation import custom, definitions, groups, job, metadata, other_kinds, pod
 
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 LEGACY_LABELS = ("controller-uid", "job-name")
@@ -173,10 +165,7 @@ def reset_fields(kind: Kind, subresource: str) -> frozenset[Path]:
     return frozenset({("f:status",)}) if kind.has_status else frozenset()
 
 
-Checks = tuple[
-    Callable[[Object], list[FieldError]],
-    Callable[[Object, Object], list[FieldError]],
-]
+Checks = tuple[Callable[[Object], list[FieldError]], Callable[[Object, Object], list[FieldError]]]
 """The validation of a create and of an update."""
 
 

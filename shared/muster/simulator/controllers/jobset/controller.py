@@ -11,13 +11,7 @@ from dataclasses import dataclass, field
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, JOBSETS, Resource
-from muster.simulator.controllers.fields import (
-    condition,
-    controller_of,
-    is_deleting,
-    key_of,
-    labels_of,
-)
+from muster.simulator.controllers.fields import condition, controller_of, is_deleting, key_of, labels_of
 from muster.simulator.controllers.job.status import finished_type
 from muster.simulator.controllers.jobset.jobs import (
     REPLICATED_JOB,

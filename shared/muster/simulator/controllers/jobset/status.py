@@ -21,10 +21,7 @@ IN_ORDER_IN_PROGRESS = _condition(
     "in order startup policy is in progress",
 )
 IN_ORDER_COMPLETED = _condition(
-    "StartupPolicyCompleted",
-    "True",
-    "InOrderStartupPolicyCompleted",
-    "in order startup policy has completed",
+    "StartupPolicyCompleted", "True", "InOrderStartupPolicyCompleted", "in order startup policy has completed"
 )
 MAX_RESTARTS = "jobset failed due to reaching max number of restarts"
 _EXCLUSIVE = {"StartupPolicyInProgress", "StartupPolicyCompleted"}

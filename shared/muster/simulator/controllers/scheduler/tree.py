@@ -11,13 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from muster.cluster.interface import Object
-from muster.simulator.controllers.fields import (
-    ObjectKey,
-    is_deleting,
-    is_finished_pod,
-    key_of,
-    node_of,
-)
+from muster.simulator.controllers.fields import ObjectKey, is_deleting, is_finished_pod, key_of, node_of
 
 SCHEDULER_NAME = "default-scheduler"
 

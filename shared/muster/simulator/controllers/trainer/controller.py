@@ -32,13 +32,7 @@ from muster.simulator.controllers.fields import (
 )
 from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
 from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
-from muster.simulator.controllers.writes import (
-    Create,
-    RecordEvent,
-    Result,
-    Write,
-    status_patch,
-)
+from muster.simulator.controllers.writes import Create, RecordEvent, Result, Write, status_patch
 
 MANAGER = "trainer"
 MANAGED_BY = "trainer.kubeflow.org/trainjob-controller"
