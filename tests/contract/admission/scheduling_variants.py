@@ -29,7 +29,6 @@ JOBS: dict[str, tuple[Object, Object | None]] = {
     "an unlabelled Job is left alone": (job(completions=6), None),
     "an opted-out Job is left alone": (job(template_labels={"muster.dev/group": "none"}), None),
     "a group label that is no DNS label is none": (job(template_labels={"muster.dev/group": "A_b"}), None),
-    "an empty group label is none": (job(template_labels={"muster.dev/group": ""}), None),
     "a leader's group that is no DNS label undoes the group label": (
         job(template_labels={**LABELLED, "muster.dev/leader-group": "A_b"}),
         None,
@@ -46,14 +45,6 @@ JOBS: dict[str, tuple[Object, Object | None]] = {
     ),
     "KAI's Job is left alone": (
         job(template_labels=LABELLED, pod_spec={"schedulerName": "kai-scheduler"}),
-        None,
-    ),
-    "coscheduling's Job is left alone": (
-        job(template_labels={**LABELLED, "scheduling.x-k8s.io/pod-group": "theirs"}),
-        None,
-    ),
-    "a Job annotated for Volcano is left alone": (
-        job(template_labels=LABELLED, template_annotations={"scheduling.k8s.io/group-name": "theirs"}),
         None,
     ),
     "a system priority class is left alone": (

@@ -22,26 +22,6 @@ ADMISSION = EVENTING / "admission"
 NATIVE_JOBS = EVENTING / "overlays/native-jobs/native-jobs.yaml"
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 HOME = "scheduling-of-jobs"
-NOT_OPTED_IN = "default"
-
-
-@pytest.mark.parametrize(("made", "asked"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_embedded_server_asks_for(
-    embedded: KubernetesApi, made: dict[str, Any], asked: dict[str, Any] | None
-) -> None:
-    """The embedded API server, which runs the same YAML, stores this in spec.scheduling."""
-    path = f"/apis/batch/v1/namespaces/{NOT_OPTED_IN}/jobs"
-    stored = embedded.must("POST", path, made, query={"dryRun": "All"})["spec"]
-    assert stored.get("scheduling") == (asked or made["spec"].get("scheduling"))
-
-
-@pytest.fixture(scope="module")
-def embedded() -> Iterator[KubernetesApi]:
-    """The embedded server with the gate WorkloadWithJob and the policies that a cluster has."""
-    with ApiServer(gates=Gates(workload_with_job=True)) as server:
-        api = KubernetesApi(server.url)
-        manifests.apply(api, manifests.documents(sorted(ADMISSION.glob("*.yaml"))))
-        yield api
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +34,22 @@ def gate_on() -> Iterator[KubernetesApi]:
         yield made.api
 
 
-@pytest.mark.real
-@pytest.mark.timeout(300)
+@pytest.fixture(scope="module", params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def api(request: pytest.FixtureRequest) -> Iterator[KubernetesApi]:
+    """The embedded server with the gate and the policies, then the real one."""
+    if request.param == "real":
+        yield request.getfixturevalue("gate_on")
+        return
+    with ApiServer(gates=Gates(workload_with_job=True)) as server:
+        embedded = KubernetesApi(server.url)
+        manifests.apply(embedded, [_home(), *manifests.documents(sorted(ADMISSION.glob("*.yaml")))])
+        yield embedded
+
+
 @pytest.mark.parametrize(("made", "asked"), [pytest.param(*case, id=name) for name, case in JOBS.items()])
-def test_the_policy_asks_for(
-    gate_on: KubernetesApi, made: dict[str, Any], asked: dict[str, Any] | None
-) -> None:
+def test_the_policy_asks_for(api: KubernetesApi, made: dict[str, Any], asked: dict[str, Any] | None) -> None:
     """The API server stores this in spec.scheduling, or what the user wrote."""
-    assert _stored(gate_on, made).get("scheduling") == (asked or made["spec"].get("scheduling"))
+    assert _stored(api, made).get("scheduling") == (asked or made["spec"].get("scheduling"))
 
 
 @pytest.mark.real
