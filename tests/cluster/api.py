@@ -80,12 +80,11 @@ class KubernetesApi:
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
-        accept: str = JSON,
     ) -> ApiResponse:
         """Send a request and return the answer, whatever its status; a body of bytes is sent as it is."""
         connection = self._connect(timeout=30)
         try:
-            response = self._send(connection, method, path, body, content_type, query, accept)
+            response = self._send(connection, method, path, body, content_type, query)
             return _answer(response.status, response.read())
         finally:
             connection.close()
@@ -166,9 +165,8 @@ class KubernetesApi:
         body: Any,
         content_type: str,
         query: Mapping[str, str] | None,
-        accept: str = JSON,
     ) -> http.client.HTTPResponse:
-        headers = {"Accept": accept, "Content-Type": content_type}
+        headers = {"Accept": JSON, "Content-Type": content_type}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         target = f"{path}?{urlencode(query)}" if query else path

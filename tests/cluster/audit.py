@@ -8,12 +8,7 @@ from typing import Any
 
 
 def events_since(log: Path, offset: int = 0) -> list[dict[str, Any]]:
-    """Return the events after an offset, without those that are partly written or partly before it.
-
-    Args:
-        log: the log, which may not exist yet.
-        offset: in bytes, as returned by `size`.
-    """
+    """Return the events after an offset, without those that are partly written or partly before it."""
     if not log.exists():
         return []
     with log.open("rb") as file:

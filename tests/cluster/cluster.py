@@ -154,12 +154,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def start(options: ClusterOptions, *, port: int = 0) -> RealCluster:
-    """Build the components unless they are up to date, and start a cluster.
-
-    Args:
-        options: the components.
-        port: port of the API server; 0 chooses a free one.
-    """
+    """Build the components unless they are up to date, and start a cluster."""
     folder = Path(tempfile.mkdtemp(prefix="muster-cluster-"))
     processes: list[ComponentProcess] = []
     try:

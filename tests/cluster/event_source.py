@@ -22,13 +22,6 @@ def start_adapter(
     """Start the adapter of one source, and wait until its watches are established.
 
     Several adapters cannot share port 8080 of their probes, so the API server's audit log shows readiness.
-
-    Args:
-        source: an ApiServerSource; an empty namespaceSelector means all namespaces, none its own namespace.
-        kubeconfig: kubeconfig of the source's service account.
-        sink: URL that gets the events; it must be listening already.
-        folder: folder of the adapter's log.
-        audit_log: the API server's audit log, which shows the watches.
     """
     metadata, spec = source["metadata"], source["spec"]
     resources = [_watched(resource) for resource in spec["resources"]]

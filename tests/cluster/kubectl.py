@@ -1,4 +1,4 @@
-"""Runs the real kubectl, built from its Go module, so that tests execute the commands that users type."""
+"""Runs the real kubectl and helm, built from their Go modules: tests execute the commands that users type."""
 
 from __future__ import annotations
 
@@ -16,16 +16,7 @@ class KubectlFailed(AssertionError):
 
 
 def run(*arguments: str, kubeconfig: Path | None = None, given: str = "") -> str:
-    """Run kubectl in the root of the repository, like the commands in documents.
-
-    Args:
-        arguments: arguments after `kubectl`.
-        kubeconfig: the cluster; None for commands that need none.
-        given: standard input.
-
-    Returns:
-        Standard output.
-    """
+    """Run kubectl in the root of the repository, like the commands in documents."""
     done = call(*arguments, kubeconfig=kubeconfig, given=given)
     if done.returncode:
         raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr}")
@@ -33,11 +24,7 @@ def run(*arguments: str, kubeconfig: Path | None = None, given: str = "") -> str
 
 
 def line(words: Sequence[str], kubeconfig: Path) -> str:
-    """Run a command line of a document: kubectl, or a pipeline of kubectl and other programs.
-
-    Returns:
-        Standard output of the last program.
-    """
+    """Run a command line of a document: kubectl, or a pipeline of kubectl and other programs."""
     printed = ""
     for piped, part in itertools.groupby(words, lambda word: word == "|"):
         program, *arguments = part
@@ -65,3 +52,19 @@ def call(
         check=False,
         timeout=120,
     )
+
+
+def helm(*arguments: str, kubeconfig: Path) -> str:
+    """Run helm in the root of the repository, without files of the user's own; return its output."""
+    own = {f"HELM_{name}_HOME": str(modules.cache_folder() / "helm") for name in ("CACHE", "CONFIG", "DATA")}
+    done = subprocess.run(
+        [str(modules.build(modules.HELM)), *arguments],
+        cwd=modules.REPOSITORY,
+        env={**os.environ, **own, "KUBECONFIG": str(kubeconfig)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+    assert not done.returncode, f"helm {' '.join(arguments)}: {done.stderr}"
+    return done.stdout

@@ -112,15 +112,7 @@ def start(
     *,
     own_session: bool = True,
 ) -> ComponentProcess:
-    """Start a command with its output in ``<folder>/<name>.log``.
-
-    Args:
-        name: name of the process in messages.
-        command: program and arguments.
-        folder: folder of the log.
-        environment: variables added to those of this process.
-        own_session: whether Ctrl-C at the terminal, and signals to this process, do not reach it.
-    """
+    """Start a command with its output in ``<folder>/<name>.log``."""
     log = folder / f"{name}.log"
     with log.open("ab") as output:
         child = subprocess.Popen(

@@ -110,11 +110,10 @@ class Conversation:
         body: Any = None,
         content_type: str = JSON,
         query: Mapping[str, str] | None = None,
-        accept: str = JSON,
     ) -> ApiResponse:
         """Send a request and return the answer, whatever its status."""
         managed = {"fieldManager": self.manager} if self.manager and method in {"PATCH", "PUT"} else {}
-        answer = self.api.request(method, path, body, content_type, {**managed, **(query or {})}, accept)
+        answer = self.api.request(method, path, body, content_type, {**managed, **(query or {})})
         shown = {**(query or {}), **({"continue": "<token>"} if query and "continue" in query else {})}
         request = f"{method} {path}" + (f"?{'&'.join(f'{k}={v}' for k, v in shown.items())}" if shown else "")
         self.entries.append(

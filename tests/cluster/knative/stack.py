@@ -75,14 +75,7 @@ class Knative:
         KubernetesApi(self.proxy).must("PUT", "/", hosts)
 
     def serve(self, api: KubernetesApi, namespace: str, name: str, address: str) -> None:
-        """Give an existing Knative Service an address, as Serving would when its pods are ready.
-
-        Args:
-            api: client as administrator.
-            namespace: its namespace.
-            name: its name.
-            address: ``127.0.0.1:<port>`` of the process that stands for its pods.
-        """
+        """Give an existing Knative Service an address, as Serving would when its pods are ready."""
         host = f"{name}.{namespace}.svc.cluster.local"
         self.route({host: address})
         path = f"/apis/serving.knative.dev/v1/namespaces/{namespace}/services/{name}"
@@ -159,12 +152,7 @@ def build() -> None:
 
 
 def start_proxy(folder: Path, network: str) -> ComponentProcess:
-    """Start the proxy that stands for Services, and wait until it answers.
-
-    Args:
-        folder: folder of its log.
-        network: URL at which it listens.
-    """
+    """Start the proxy that stands for Services, and wait until it answers."""
     command = [str(modules.build(modules.SERVICE_PROXY)), "--listen", urlsplit(network).netloc]
     process = start("service-proxy", command, folder)
     wait_ready(process, Knative(network, folder).answers)
@@ -174,14 +162,7 @@ def start_proxy(folder: Path, network: str) -> ComponentProcess:
 def start_knative(
     api: KubernetesApi, folder: Path, network: str, processes: list[ComponentProcess]
 ) -> Knative:
-    """Install Knative and start its processes; return when every webhook and the broker answer.
-
-    Args:
-        api: client as administrator.
-        folder: folder of the cluster.
-        network: URL of the proxy that stands for Services.
-        processes: gets the process that runs Knative's pods.
-    """
+    """Install Knative and start its processes; return when every webhook and the broker answer."""
     build()
     knative = Knative(network, folder)
     knative.route({"kubernetes.default.svc:443": api.server.removeprefix("https://")})

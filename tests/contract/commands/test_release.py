@@ -16,7 +16,6 @@ from muster.simulator.overlays import load
 from release.chart import OVERLAYS
 from tests.cluster import kubectl
 from tests.cluster.cluster import RealCluster
-from tests.cluster.helm import client as helm
 from tests.docs.commands import ROOT, Command, commands
 from tests.support.release_files import IMAGE, NEXT_IMAGE, ReleaseFiles
 
@@ -52,7 +51,7 @@ def test_helm_as_the_documents_say(knative_137: RealCluster, release_files: Rele
     install, upgrade, rollback, uninstall = typed
 
     def run(command: Command) -> str:
-        return helm.run(*release_files.found(command.arguments), kubeconfig=knative_137.kubeconfig)
+        return kubectl.helm(*release_files.found(command.arguments), kubeconfig=knative_137.kubeconfig)
 
     run(install)
     _expect(knative_137, load(release_files.folder / "muster-cluster.yaml"))
