@@ -98,8 +98,7 @@ def a_job(name: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
-def test_a_cluster_of_ones_own_is_worked_on_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_cluster_of_ones_own_is_worked_on_until_a_signal(tmp_path: Path) -> None:
     """With a kubeconfig no server and no story is started; the functions work on that cluster."""
     path = tmp_path / "kubeconfig"
     with running("apiserver", "--port", "0", "--kubeconfig-out", str(path)) as server:
@@ -110,8 +109,8 @@ def test_a_cluster_of_ones_own_is_worked_on_until_a_signal(tmp_path: Path, numbe
             post(f"{url}/api/v1/namespaces", namespace)
             post(f"{url}/apis/batch/v1/namespaces/team/jobs", a_job("marked"))
             assert re.search(r"create_workload +Job team/marked add", process.line("Job team/marked"))
-            assert process.end(number) == 0
-        assert server.end(number) == 0
+            assert process.end(signal.SIGTERM) == 0
+        assert server.end(signal.SIGINT) == 0
 
 
 def post(url: str, obj: dict[str, Any]) -> None:

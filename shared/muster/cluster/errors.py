@@ -12,18 +12,11 @@ from typing import Any
 MESSAGE_LIMIT = 1024
 """Characters kept of a server's message, so that logs and conditions show little of a body."""
 
-RETRY_AFTER_LIMIT = 600.0
-"""The most seconds of a Retry-After; a header may say `inf`."""
-
 
 class ClusterError(Exception):
     """The API server refused a request, or did not answer it.
 
-    Attributes:
-        status: the HTTP status; 0 without an answer.
-        reason: `reason` of the Kubernetes Status object, as the API spells it; may be empty.
-        message: the server's message, cut to 1024 characters.
-        retry_after: the Retry-After in seconds; None if the server sent none.
+    `status` is 0 without an answer; `reason` is that of the Status object; `retry_after` is in seconds.
     """
 
     def __init__(
@@ -81,26 +74,10 @@ class VersionTooLarge(Unavailable):
 
 
 class Expired(ClusterError):
-    """410: a resourceVersion or a continue token is too old; list again.
-
-    Attributes:
-        token: a continue token at the same position of the list as it is now; "" if the server sent none.
-    """
+    """410: a resourceVersion or a continue token is too old; list again."""
 
     token = ""
-
-
-def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterError:
-    """Return the error of an answer with a status of 400 or above."""
-    status_object = _mapping(body) if _mapping(body).get("kind") == "Status" else {}
-    reason = str(status_object.get("reason") or "")
-    message = str(status_object.get("message") or body or f"HTTP {status}")
-    error = _class_of(status, reason, status_object)(
-        message, status=status, reason=reason, retry_after=_seconds(headers.get("Retry-After"))
-    )
-    if isinstance(error, Expired):
-        error.token = str(_mapping(status_object.get("metadata")).get("continue") or "")
-    return error
+    """A continue token at the same position of the list as it is now; "" if the server sent none."""
 
 
 _BY_STATUS: Mapping[int, type[ClusterError]] = {
@@ -114,29 +91,26 @@ _BY_STATUS: Mapping[int, type[ClusterError]] = {
 }
 
 
-def _class_of(status: int, reason: str, status_object: Mapping[str, Any]) -> type[ClusterError]:
-    if status == 404 and _mapping(status_object.get("details")).get("name"):
-        return Gone
-    if status == 409 and reason == "AlreadyExists":
-        return AlreadyExists
-    if status == 403 and _has_cause(status_object, "NamespaceTerminating"):
-        return Terminating
-    if status == 504 and _has_cause(status_object, "ResourceVersionTooLarge"):
-        return VersionTooLarge
-    return _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
-
-
-def _has_cause(status_object: Mapping[str, Any], reason: str) -> bool:
-    causes = _mapping(status_object.get("details")).get("causes")
-    return isinstance(causes, list) and any(_mapping(cause).get("reason") == reason for cause in causes)
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _seconds(text: str | None) -> float | None:
-    try:
-        return None if text is None else min(max(0.0, float(text)), RETRY_AFTER_LIMIT)
-    except ValueError:
-        return None
+def from_answer(status: int, body: Any, headers: Mapping[str, str]) -> ClusterError:
+    """Return the error of an answer with a status of 400 or above."""
+    is_status = isinstance(body, Mapping) and body.get("kind") == "Status"
+    answer: Mapping[str, Any] = body if is_status else {}
+    reason, details = str(answer.get("reason") or ""), answer.get("details") or {}
+    causes = {cause.get("reason") for cause in details.get("causes") or ()}
+    kind = _BY_STATUS.get(status, Unavailable if status >= 500 else Invalid)
+    if status == 404 and details.get("name"):
+        kind = Gone
+    elif status == 409 and reason == "AlreadyExists":
+        kind = AlreadyExists
+    elif status == 403 and "NamespaceTerminating" in causes:
+        kind = Terminating
+    elif status == 504 and "ResourceVersionTooLarge" in causes:
+        kind = VersionTooLarge
+    seconds = headers.get("Retry-After") or ""
+    message = str(answer.get("message") or body or f"HTTP {status}")
+    error = kind(
+        message, status=status, reason=reason, retry_after=float(seconds) if seconds.isdigit() else None
+    )
+    if isinstance(error, Expired):
+        error.token = (answer.get("metadata") or {}).get("continue") or ""
+    return error

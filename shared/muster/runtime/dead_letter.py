@@ -104,7 +104,6 @@ class DeadLetters:
             self.metrics.dead_letter_stored(letter.code)
             fields = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
             fields |= {"dead_letter": letter.name, "failed": letter.function, "code": letter.code}
-            fields = {name: logs.claim(value) for name, value in fields.items()}
         logs.outcome_line(NAME, outcome, **fields, duration_ms=round(seconds * 1000, 1))
 
 

@@ -120,7 +120,7 @@ class Sweeps:
         """Return an outcome of this sweep, counted, and with a log line if it is a write or a failure."""
         self._metrics.swept(outcome)
         if outcome.kind is not OutcomeKind.NOTHING:
-            logs.outcome_line(self._step.name, outcome, event=logs.claim(event.id), type="sweep")
+            logs.outcome_line(self._step.name, outcome, event=event.id, type="sweep")
         return outcome
 
 

@@ -56,7 +56,6 @@ def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.Clus
     ("header", "seconds"),
     [
         ({"Retry-After": "7"}, 7.0),
-        ({"Retry-After": "inf"}, 600.0),
         ({"Retry-After": "soon"}, None),
         ({}, None),
     ],
@@ -147,9 +146,11 @@ def test_a_list_that_expires_again_is_an_error() -> None:
 
 
 def test_one_text_does_not_make_a_list_unreadable() -> None:
-    """Half a character in a tenant's object, which the API server stores."""
-    items = b'[{"metadata": {"name": "a"}, "spec": "\\ud83d"}]'
-    body = b'{"metadata": {"resourceVersion": "5"}, "items": %b}' % items
+    """Half a character and deep lists in a tenant's object, which the API server stores."""
+    spec = b'["\\ud83d", %b%b]' % (b"[" * 300, b"]" * 300)
+    body = (
+        b'{"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}, "spec": %b}]}' % spec
+    )
     with serving(ScriptedResponse(200, body)) as server:
         (pod,) = Client.for_server(server.url).list(PODS)
     assert pod["metadata"] == {"name": "a"}

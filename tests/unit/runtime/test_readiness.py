@@ -99,14 +99,3 @@ def test_a_missing_permission_is_reported_until_it_is_granted(caplog: pytest.Log
         ("ERROR", {"step": "patch_pods", "reason": "PermissionMissing"}),
         ("INFO", {"step": "patch_pods", "reason": "PermissionsGranted"}),
     ]
-
-
-@pytest.mark.parametrize(
-    ("error", "ready"), [(errors.Forbidden("no"), True), (errors.Unavailable("no"), False)]
-)
-def test_questions_that_are_not_answered(error: errors.ClusterError, ready: bool) -> None:
-    """A cluster that forbids access reviews is reported, and the function works on."""
-    cluster = Authorizer()
-    cluster.on_write = error
-    is_ready, message = Readiness(cluster, permissions=NEEDED).ask()
-    assert (is_ready, "no" in message) == (ready, True)

@@ -1,4 +1,4 @@
-"""Functions over HTTP: paths, probes, func's middleware, and the process of the image."""
+"""Functions over HTTP: paths and probes; settings, and a start that fails."""
 
 from __future__ import annotations
 

@@ -27,10 +27,16 @@ class World(Snapshot):
     """Pods of namespaces; remembers calls, and fails to list pods of namespaces in `broken`."""
 
     def __init__(self, pods: int = 2) -> None:
-        named = [("v1", "Namespace", "", name) for name in TEAMS]
-        named += [("v1", "Pod", team, f"p{number}") for team in TEAMS for number in range(pods)]
-        named.append(("v1", "Node", "", "n"))
-        super().__init__(map(_object, named))
+        named = [*(("Namespace", "", name) for name in TEAMS), ("Node", "", "n")]
+        named += [("Pod", team, f"p{number}") for team in TEAMS for number in range(pods)]
+        super().__init__(
+            {
+                "apiVersion": "v1",
+                "kind": kind,
+                "metadata": {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"},
+            }
+            for kind, namespace, name in named
+        )
         self.calls: list[str] = []
         self.broken: dict[str, Exception] = {}
 
@@ -50,12 +56,6 @@ class World(Snapshot):
         """Remember."""
         self.calls.append("write")
         return {}
-
-
-def _object(named: tuple[str, str, str, str]) -> Object:
-    api_version, kind, namespace, name = named
-    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
 
 
 Plan = Callable[[ObjectRef, datetime], Any]

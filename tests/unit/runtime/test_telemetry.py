@@ -6,7 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -128,43 +128,35 @@ def test_events_and_calls_are_counted() -> None:
     assert read(failing, "muster_api_calls_total") == {("pods", "403", "get"): 1}
 
 
-OWNERS = [ObjectRef("batch/v1", "Job", "team-a", f"job-{number}") for number in range(3)]
-
-
 def test_a_sweep_counts_all_gangs() -> None:
-    """Placed ones, those that wait by reason with the oldest of each, and owners without a gang.
-
-    A reason that Muster does not have is `other`.
-    """
-    reports: list[GangReport] = [
+    """Placed ones, and by reason those that wait, with the oldest of each, and owners without a gang."""
+    reports = [
         GangReport(placed=3, waiting=(WaitingGang("Unschedulable", NOW - timedelta(seconds=60)),)),
         GangReport(waiting=(WaitingGang("Unschedulable", NOW - timedelta(seconds=90)),)),
-        GangReport(gave_up="x" * 300),
+        GangReport(gave_up="no reason of Muster"),
     ]
-
-    def plan(subject: ObjectRef, _now: datetime) -> NoOp:
-        return NoOp(Reason.UP_TO_DATE, gangs=reports[OWNERS.index(subject)])
-
+    owners = [ObjectRef("batch/v1", "Job", "team-a", str(number)) for number in range(3)]
     step = a_step(
-        plan=plan,
+        plan=lambda subject, _now: NoOp(Reason.UP_TO_DATE, gangs=reports[int(subject.name)]),
         observe=lambda _cluster, subject: subject,
-        swept=lambda _cluster, namespace: OWNERS if namespace else [],
+        swept=lambda _cluster, namespace: owners if namespace else [],
     )
     handler = a_handler(step)
-    assert read(handler, "muster_gangs_placed") == {}
+    names = ["placed", "waiting", "waiting_since_timestamp_seconds"]
+
+    def gangs() -> list[Samples]:
+        return [read(handler, f"muster_gangs_{name}") for name in names]
+
+    assert gangs() == [{}, {}, {}]
     send(handler, type="dev.muster.sweep")
-    assert read(handler, "muster_gangs_placed") == {(): 3}
-    assert read(handler, "muster_gangs_waiting") == {("Unschedulable",): 2}
-    since = {("Unschedulable",): NOW.timestamp() - 90}
-    assert read(handler, "muster_gangs_waiting_since_timestamp_seconds") == since
+    why = ("Unschedulable",)
+    assert gangs() == [{(): 3}, {why: 2}, {why: NOW.timestamp() - 90}]
     assert read(handler, "muster_owners_without_gang") == {("other",): 1}
     assert read(handler, "muster_last_whole_sweep_timestamp_seconds") == {(): NOW.timestamp()}
     reports[:] = [GangReport(placed=1)] * 3
     send(handler, type="dev.muster.sweep")
-    assert read(handler, "muster_gangs_placed") == {(): 3}
-    for name in ("gangs_waiting", "gangs_waiting_since_timestamp_seconds", "owners_without_gang"):
-        assert read(handler, f"muster_{name}") == {}
-    assert read(a_handler(), "muster_gangs_placed") == {}
+    assert gangs() == [{(): 3}, {}, {}]
+    assert read(handler, "muster_owners_without_gang") == {}
 
 
 @pytest.mark.parametrize("failure", [None, errors.Unavailable("away")])

@@ -14,9 +14,6 @@ from muster.runtime.outcome import Outcome, OutcomeKind
 
 LOGGER = logging.getLogger("muster")
 
-MESSAGE_LIMIT, CLAIM_LIMIT = 1024, 128
-"""Characters kept of a message, and of an event's attribute, which a sender chose."""
-
 LEVELS = {
     OutcomeKind.DONE: logging.INFO,
     OutcomeKind.NOTHING: logging.INFO,
@@ -34,7 +31,7 @@ class JsonLines(logging.Formatter):
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
-            "message": record.getMessage()[:MESSAGE_LIMIT],
+            "message": record.getMessage(),
         }
         line |= getattr(record, "fields", {})
         if record.exc_info:
@@ -75,31 +72,21 @@ def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
     LOGGER.log(LEVELS[outcome.kind], "%s", outcome.message, exc_info=outcome.error, extra={"fields": fields})
 
 
-def about(event: Event) -> dict[str, Any]:
+def about(event: Event) -> dict[str, str]:
     """Return the log fields that identify an event."""
     match event:
         case ResourceEvent(id=id_, happened=happened, ref=ref):
             mode = "ref" if event.object is None else "resource"
-            return {
-                "event": claim(id_),
-                "type": f"dev.knative.apiserver.{mode}.{happened}",
-                "kind": ref.kind,
-                "namespace": ref.namespace,
-                "name": ref.name,
-            }
+            named = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+            return {"event": id_, "type": f"dev.knative.apiserver.{mode}.{happened}"} | named
         case Sweep(id=id_):
-            return {"event": claim(id_), "type": "sweep"}
+            return {"event": id_, "type": "sweep"}
         case OtherEvent(id=id_, type=type_):
-            return {"event": claim(id_), "type": claim(type_)}
-
-
-def claim(attribute: str) -> str:
-    """Return an attribute of an event, cut to CLAIM_LIMIT characters."""
-    return attribute[:CLAIM_LIMIT]
+            return {"event": id_, "type": type_}
 
 
 def claimed(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the log fields of an event that could not be parsed, from its headers."""
     lower_case = {name.lower(): value for name, value in headers.items()}
     fields = {"event": lower_case.get("ce-id"), "type": lower_case.get("ce-type")}
-    return {field: claim(value) for field, value in fields.items() if value}
+    return {field: value for field, value in fields.items() if value}
