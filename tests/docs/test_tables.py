@@ -8,7 +8,6 @@ from dataclasses import fields
 
 import pytest
 
-from muster.objects import yaml_files
 from muster.policy.reasons import Reason
 from muster.runtime import steps
 from muster.runtime.config import Settings
@@ -25,14 +24,6 @@ def test_every_reason_has_one_row_and_no_row_is_without_reason() -> None:
     items = re.findall(r"^- ((?:`\w+`(?:, )?)+): ", OPERATIONS, re.MULTILINE)
     rows = Counter(name for item in items for name in re.findall(r"`(\w+)`", item))
     assert rows == Counter(str(reason) for reason in Reason)
-
-
-def test_every_alert_is_listed() -> None:
-    """An on-call engineer finds what to do."""
-    rules = yaml_files.load((ROOT / "eventing/observability/alerts.yaml").read_text())["spec"]["groups"]
-    alerts = {rule["alert"] for group in rules for rule in group["rules"] if "alert" in rule}
-    rows = re.findall(r"^\| (Muster[\w, ]+) \|", OPERATIONS, re.MULTILINE)
-    assert Counter(name for row in rows for name in row.split(", ")) == Counter(alerts)
 
 
 def test_every_metric_of_gangs_is_listed() -> None:
