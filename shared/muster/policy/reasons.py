@@ -1,4 +1,4 @@
-"""All reasons of Muster in logs, answers, plans, conditions and Events."""
+"""All reasons of Muster in logs, answers, plans, conditions and Events; docs/operations.md explains them."""
 
 from __future__ import annotations
 
@@ -10,175 +10,92 @@ class Reason(StrEnum):
 
     # Done.
     WORKLOAD_CREATED = "WorkloadCreated"
-    """create_workload: a Workload was created from the owner's groups."""
     POD_GROUPS_CREATED = "PodGroupsCreated"
-    """create_pod_groups: missing groups of a stored Workload were created."""
     GATES_LIFTED = "GatesLifted"
-    """patch_pods: Muster's gate was removed from pods of an existing group."""
     GANG_RESIZED = "GangResized"
-    """resize_gang: minCount was set to the pods that are still to run."""
     CONDITIONS_UPDATED = "ConditionsUpdated"
-    """emit_conditions: the owner's conditions changed."""
-    ORPHANS_REMOVED = "OrphansRemoved"
-    """create_workload's sweep: an object of Muster was deleted because its owner is gone or was rebuilt."""
-    FALLBACK_CREATED = "FallbackCreated"
-    """Fallback PodGroups were created for stamped pods that Muster does not group."""
+    ORPHANS_REMOVED = "OrphansRemoved"  # the owner of the object is gone or was rebuilt
+    FALLBACK_CREATED = "FallbackCreated"  # for stamped pods that Muster does not group
     RUNTIME_MARKED = "RuntimeMarked"
-    """mark_runtime: the group labels on a runtime's pod templates were changed to match its policy."""
 
     # Nothing to do.
     UP_TO_DATE = "UpToDate"
-    """No write is needed."""
     NOT_FOR_THIS_STEP = "NotForThisStep"
-    """The step does not react to events of this kind or type."""
-    OBJECT_GONE = "ObjectGone"
-    """The object does not exist, or an object of another UID has its name."""
-    DELETED = "Deleted"
-    """The object, its owner or its namespace is being deleted."""
-    FINISHED = "Finished"
-    """The owner is complete or failed; none of its pods will run again."""
-    NOT_MARKED = "NotMarked"
-    """No pod template has group labels, and mark-jobs does not add them."""
-    OPTED_OUT = "OptedOut"
-    """The pod templates have the group label `none`."""
-    BRING_YOUR_OWN_GROUP = "BringYourOwnGroup"
-    """The pod templates name a PodGroup of the user's own."""
-    OWN_WORKLOAD = "OwnWorkload"
-    """The owner has a user's own Workload, which Muster never writes."""
-    UPSTREAM_GROUPS = "UpstreamGroups"
-    """The Job controller, or another upstream controller, groups these pods."""
-    OTHER_SCHEDULER = "OtherScheduler"
-    """KAI, Volcano or coscheduling groups these pods."""
-    PRIORITY_TOO_HIGH = "PriorityTooHigh"
-    """The pods have a system-* priority class, for which the API refuses groups; they are never stamped."""
-    EVICTION_RESPONDERS = "EvictionResponders"
-    """The pods have evictionResponders, which the API refuses beside a schedulingGroup."""
-    NODE_NAMED = "NodeNamed"
-    """The pods have a nodeName: no scheduler sees them, and the API refuses a scheduling gate beside it."""
-    NAME_TOO_LONG = "NameTooLong"
-    """The name has more than 63 characters: no pod can have it as a label, by which pods are stamped."""
-    MANAGED_ELSEWHERE = "ManagedElsewhere"
-    """`managedBy` names another controller, such as MultiKueue's."""
-    OWNED_BY_ANOTHER = "OwnedByAnother"
-    """A JobSet controls the Job and is grouped instead; or another object does, and the Job has no label."""
-    AWAITING_JOBSET = "AwaitingJobSet"
-    """The TrainJob's JobSet does not exist yet; the functions react to the JobSet's add event."""
-    AWAITING_WORKLOAD = "AwaitingWorkload"
-    """The Workload does not exist yet; the event of its creation continues."""
-    AWAITING_POD_GROUP = "AwaitingPodGroup"
-    """The PodGroup of a gated pod, or a group above it, does not exist yet; its event continues."""
-    AWAITING_MEMBERS = "AwaitingMembers"
-    """A group that was placed before gets its new pods together, and not all of them exist yet."""
-    AWAITING_RESIZE = "AwaitingResize"
-    """A group that was placed before has the wrong minCount; resize_gang continues."""
-    NOT_MUSTERS = "NotMusters"
-    """The object was not created by Muster, so it is not changed. PodGroupsReady: somebody else
-    created a PodGroup under the name of one of the owner's."""
-    SCALING_FLAGGED = "ScalingFlagged"
-    """The policy has `onScale: Flag`: minCount stays although the number of pods changed."""
-    GANG_SIZE_FIXED = "GangSizeFixed"
-    """minCount is immutable in the served API (1.36, v1alpha2): new pods run beside the gang, and once fewer
-    than minCount are still to run, unbound pods are never scheduled."""
+    OBJECT_GONE = "ObjectGone"  # or an object of another UID has its name
+    DELETED = "Deleted"  # the object, its owner or its namespace is being deleted
+    FINISHED = "Finished"  # the owner: none of its pods will run again
+    NOT_MARKED = "NotMarked"  # no pod template has group labels, and mark-jobs does not add them
+    OPTED_OUT = "OptedOut"  # the pod templates have the group label `none`
+    BRING_YOUR_OWN_GROUP = "BringYourOwnGroup"  # the pod templates name a PodGroup of the user's own
+    OWN_WORKLOAD = "OwnWorkload"  # a Workload of the user's own, which Muster never writes
+    UPSTREAM_GROUPS = "UpstreamGroups"  # the Job controller, or another one, groups these pods
+    OTHER_SCHEDULER = "OtherScheduler"  # KAI, Volcano or coscheduling groups these pods
+    PRIORITY_TOO_HIGH = "PriorityTooHigh"  # a system-* class, for which the API refuses groups
+    EVICTION_RESPONDERS = "EvictionResponders"  # the API refuses them beside a schedulingGroup
+    NODE_NAMED = "NodeNamed"  # no scheduler sees these pods, and the API refuses gates beside nodeName
+    NAME_TOO_LONG = "NameTooLong"  # for a label of its pods, by which they are stamped
+    MANAGED_ELSEWHERE = "ManagedElsewhere"  # `managedBy` names another controller, such as MultiKueue's
+    OWNED_BY_ANOTHER = "OwnedByAnother"  # something else controls the Job, which has no group label
+    AWAITING_JOBSET = "AwaitingJobSet"  # the event of the JobSet continues
+    AWAITING_WORKLOAD = "AwaitingWorkload"  # the event of its creation continues
+    AWAITING_POD_GROUP = "AwaitingPodGroup"  # of a gated pod, or a group above it; its event continues
+    AWAITING_MEMBERS = "AwaitingMembers"  # a group that was placed before gets its new pods together
+    AWAITING_RESIZE = "AwaitingResize"  # a group that was placed before has the wrong minCount
+    NOT_MUSTERS = "NotMusters"  # not created by Muster, so not changed; a PodGroup of somebody else's
+    SCALING_FLAGGED = "ScalingFlagged"  # `onScale: Flag`: minCount stays although the pods changed
+    GANG_SIZE_FIXED = "GangSizeFixed"  # minCount is immutable in the served API (1.36, v1alpha2)
 
     # Requeued: the event must be delivered again.
-    BEING_DELETED = "BeingDeleted"
-    """An object of that name is being deleted."""
-    LEFTOVER_REMOVED = "LeftoverRemoved"
-    """A Workload of the same name, left behind by an earlier owner, was deleted."""
+    BEING_DELETED = "BeingDeleted"  # an object of that name
+    LEFTOVER_REMOVED = "LeftoverRemoved"  # a Workload of the name, of an earlier owner
 
     # Giving up: fallback PodGroups are created, and the owner gets a condition.
     INVALID_POLICY = "InvalidPolicy"
-    """The effective policy is invalid; the message has its source, the field's path and the error."""
-    EXCLUSIVE_PLACEMENT = "ExclusivePlacement"
-    """With JobSet's exclusive placement all other pods wait until one is bound, so no gang can start."""
-    TOO_MANY_GROUPS = "TooManyGroups"
-    """More groups than a Workload can have (8 templates, scheduling/v1beta1/types.go, v1.37.1), or more pod
-    templates or PodGroups than Muster groups for one owner (policy/limits.py)."""
-    WAITS_FOR_ITSELF = "WaitsForItself"
-    """The replicatedJobs of a gang wait for each other, so it could never start."""
-    PRIORITIES_DIFFER = "PrioritiesDiffer"
-    """Pods of one group have different priorities; the scheduler places none of them, in a fallback PodGroup
-    neither (validatePodGroup in pkg/scheduler/schedule_one_podgroup.go, v1.37.1)."""
-    SCHEDULERS_DIFFER = "SchedulersDiffer"
-    """Pods of one group have different schedulerNames, so no scheduler would place them together."""
-    WORKLOAD_NAME_TAKEN = "WorkloadNameTaken"
-    """The Workload of that name is not Muster's, or is labelled for another owner."""
-    TWO_WORKLOADS = "TwoWorkloads"
-    """Two Workloads name the owner, so it is unclear which to use."""
-    WORKLOAD_DOES_NOT_FIT = "WorkloadDoesNotFit"
-    """The user's own Workload lacks a template for a group that pods are stamped with."""
-    REFUSED_BY_API = "RefusedByApi"
-    """The API server refused the Workload or a PodGroup, for example for an unknown priority class."""
-    API_NOT_SERVED = "ApiNotServed"
-    """The scheduling API is not served; gates are removed and the Job runs as a plain Job."""
+    EXCLUSIVE_PLACEMENT = "ExclusivePlacement"  # JobSet's: all other pods wait until one is bound
+    TOO_MANY_GROUPS = "TooManyGroups"  # for a Workload, or for one owner (policy/limits.py)
+    WAITS_FOR_ITSELF = "WaitsForItself"  # replicatedJobs of a gang wait for each other
+    PRIORITIES_DIFFER = "PrioritiesDiffer"  # of pods of one group; the scheduler places none of them
+    SCHEDULERS_DIFFER = "SchedulersDiffer"  # schedulerNames of pods of one group
+    WORKLOAD_NAME_TAKEN = "WorkloadNameTaken"  # by a Workload of somebody else or for another owner
+    TWO_WORKLOADS = "TwoWorkloads"  # name the owner, so it is unclear which to use
+    WORKLOAD_DOES_NOT_FIT = "WorkloadDoesNotFit"  # it lacks a template for a group of stamped pods
+    REFUSED_BY_API = "RefusedByApi"  # the Workload or a PodGroup, as for an unknown priority class
+    API_NOT_SERVED = "ApiNotServed"  # gates are removed and the Job runs as a plain Job
 
     # Of Events beside groups that were created.
-    HOLDS_WHILE_WAITING = "HoldsWhileWaiting"
-    """A group keeps its nodes while pods of another group wait for it to be Ready: two such owners can block
-    each other for ever."""
+    HOLDS_WHILE_WAITING = "HoldsWhileWaiting"  # two owners with such groups can block each other for ever
 
     # Of conditions.
     POD_GROUPS_EXIST = "PodGroupsExist"
-    """PodGroupsReady: every group exists."""
-    FIELDS_DROPPED = "FieldsDropped"
-    """PodGroupsReady: every group exists, but lacks a setting of the policy whose feature gate is off."""
+    FIELDS_DROPPED = "FieldsDropped"  # a setting of the policy whose feature gate is off
     WAITING_FOR_POD_GROUP = "WaitingForPodGroup"
-    """Some group does not exist yet."""
-    MEMBERS_LOST = "MembersLost"
-    """A placed gang has fewer pods than its minCount, because pods of its Jobs failed or were evicted."""
-    WAITING_FOR_PODS = "WaitingForPods"
-    """Some group has fewer pods than it needs, also while a later replicatedJob has none yet."""
-    WAITING_FOR_SCHEDULER = "WaitingForScheduler"
-    """The pods exist without gates; the scheduler has written no status yet."""
-    GROUPS_IGNORED = "GroupsIgnored"
-    """Pods were bound, but their group has no status: kube-scheduler lacks the feature gates."""
-    SCHEDULING_GATED = "SchedulingGated"
-    """Pods have scheduling gates, of Muster or of others."""
+    MEMBERS_LOST = "MembersLost"  # a placed gang has fewer pods than its minCount: failed or evicted
+    WAITING_FOR_PODS = "WaitingForPods"  # also while a later replicatedJob has none yet
+    WAITING_FOR_SCHEDULER = "WaitingForScheduler"  # it has written no status yet
+    GROUPS_IGNORED = "GroupsIgnored"  # kube-scheduler lacks the feature gates and bound pods one by one
+    SCHEDULING_GATED = "SchedulingGated"  # by gates of Muster or of others
     UNSCHEDULABLE = "Unschedulable"
-    """The scheduler could not place a group."""
-    SCHEDULING_TIMED_OUT = "SchedulingTimedOut"
-    """A gang waited for room longer than schedulingTimeoutSeconds of its policy."""
-    SCHEDULER_ERROR = "SchedulerError"
-    """The scheduler cannot handle a group."""
-    SCHEDULED = "Scheduled"
-    """Every group was placed and every pod of it is bound."""
+    SCHEDULING_TIMED_OUT = "SchedulingTimedOut"  # longer than schedulingTimeoutSeconds of the policy
+    SCHEDULER_ERROR = "SchedulerError"  # the scheduler cannot handle a group
+    SCHEDULED = "Scheduled"  # every group was placed and every pod of it is bound
 
     # Of the runtime: in logs, metrics and answers.
-    SWEPT = "Swept"
-    """A sweep has ended; the message counts the reasons of its objects."""
-    UNREADABLE_EVENT = "UnreadableEvent"
-    """The request is no CloudEvent, or an ApiServerSource event without a valid object."""
-    BODY_TOO_LARGE = "BodyTooLarge"
-    """The body of a request is larger than 4 MiB."""
-    CONFLICT = "Conflict"
-    """409: the object was written in between, at every attempt of the step."""
-    ALREADY_EXISTS = "AlreadyExists"
-    """409: the name was taken in between, at every attempt of the step."""
-    TOO_MANY_REQUESTS = "TooManyRequests"
-    """429: the API server limits the rate of requests."""
-    UNAVAILABLE = "Unavailable"
-    """5xx, a timeout, or no connection to the API server."""
-    EXPIRED = "Expired"
-    """410: a list took so long that its resourceVersion expired."""
-    DEADLINE_EXCEEDED = "DeadlineExceeded"
-    """MUSTER_DEADLINE_SECONDS passed before everything was done."""
-    WRITE_LIMIT = "WriteLimit"
-    """100 writes were made for one event; the next delivery continues."""
-    UNAUTHORIZED = "Unauthorized"
-    """401: the API server does not accept the function's credentials."""
-    FORBIDDEN = "Forbidden"
-    """403: refused by RBAC, an admission plugin or a quota."""
-    INVALID = "Invalid"
-    """400, 413, 415 or 422: the API server will never accept the request of a step. A bug."""
-    UNREADABLE_OBJECT = "UnreadableObject"
-    """An object of the cluster has a field of a type that no API server would have stored."""
-    UNEXPECTED_ERROR = "UnexpectedError"
-    """An unexpected exception; the message is its class, and the log has the trace. A bug."""
-    PERMISSION_MISSING = "PermissionMissing"
-    """At the start of a function: its service account lacks permissions."""
+    SWEPT = "Swept"  # the message counts the reasons of its objects
+    UNREADABLE_EVENT = "UnreadableEvent"  # no CloudEvent, or one without a valid object
+    BODY_TOO_LARGE = "BodyTooLarge"  # more than 4 MiB
+    CONFLICT = "Conflict"  # 409: the object was written in between, at every attempt of the step
+    ALREADY_EXISTS = "AlreadyExists"  # 409: the name was taken in between, at every attempt of the step
+    TOO_MANY_REQUESTS = "TooManyRequests"  # 429
+    UNAVAILABLE = "Unavailable"  # 5xx, a timeout, or no connection to the API server
+    EXPIRED = "Expired"  # 410: a list took so long that its resourceVersion expired
+    DEADLINE_EXCEEDED = "DeadlineExceeded"  # MUSTER_DEADLINE_SECONDS
+    WRITE_LIMIT = "WriteLimit"  # of one event; the next delivery continues
+    UNAUTHORIZED = "Unauthorized"  # 401
+    FORBIDDEN = "Forbidden"  # 403: by RBAC, an admission plugin or a quota
+    INVALID = "Invalid"  # 400, 413, 415 or 422: the request will never be accepted. A bug
+    UNREADABLE_OBJECT = "UnreadableObject"  # a field of a type that no API server would have stored
+    UNEXPECTED_ERROR = "UnexpectedError"  # the log has the trace. A bug
+    PERMISSION_MISSING = "PermissionMissing"  # at the start of a function
     PERMISSIONS_GRANTED = "PermissionsGranted"
-    """The service account has all permissions by now."""
-    DEAD_LETTER_STORED = "DeadLetterStored"
-    """dead_letter: an undelivered event was stored for `muster redrive`."""
-    DEAD_LETTER_KNOWN = "DeadLetterKnown"
-    """dead_letter: the event is stored already; brokers deliver more than once."""
+    DEAD_LETTER_STORED = "DeadLetterStored"  # for `muster redrive`
+    DEAD_LETTER_KNOWN = "DeadLetterKnown"  # brokers deliver more than once

@@ -84,6 +84,32 @@ class LiveOwner:
 
 
 @dataclass(frozen=True)
+class OwnedGroup:
+    """One PodGroup or CompositePodGroup of an owner's tree.
+
+    Attributes:
+        group: the node of the tree.
+        suffix: its instance suffix.
+        name: its name.
+        parent: the name of the CompositePodGroup above it; "" for a root.
+        below: the node with the PodGroups below this instance only.
+    """
+
+    group: Group
+    suffix: str
+    name: str
+    parent: str
+    below: Group
+
+    @property
+    def pod_groups(self) -> tuple[tuple[Group, str], ...]:
+        """The group and instance suffix of itself, or of each PodGroup below it."""
+        if not self.group.children:
+            return ((self.group, self.suffix),)
+        return tuple((leaf, suffix) for leaf in self.below.leaves() for suffix in leaf.sizes)
+
+
+@dataclass(frozen=True)
 class ResolvedOwner:
     """An owner whose pods Muster groups.
 
@@ -151,42 +177,43 @@ class ResolvedOwner:
         """Return the groups of pods."""
         return (leaf for root in self.tree for leaf in root.leaves())
 
+    @cached_property
+    def owned(self) -> tuple[OwnedGroup, ...]:
+        """The PodGroups and CompositePodGroups of its tree, parents before children."""
+        return tuple(one for root in self.tree for one in self._owned(root, None))
+
+    def _owned(self, group: Group, above: Group | None) -> Iterator[OwnedGroup]:
+        name_of = self.pod_sets.pod_group_name
+        instances = group.instances if group.children else dict.fromkeys(group.sizes, group)
+        for suffix, below in instances.items():
+            parent = above and name_of(above.name, above.shape.suffix_above(group.shape, suffix))
+            yield OwnedGroup(group, suffix, name_of(group.name, suffix), parent or "", below)
+        for child in group.children:
+            yield from self._owned(child, group)
+
     def pod_groups(self) -> Iterator[tuple[Group, str, str]]:
         """Yield every PodGroup the owner should have: its group, its instance suffix and its name."""
-        for leaf in self.leaves():
-            for suffix in leaf.sizes:
-                yield leaf, suffix, self.pod_sets.pod_group_name(leaf.name, suffix)
+        return ((one.group, one.suffix, one.name) for one in self.owned if not one.group.children)
 
-    def composites(self) -> Iterator[tuple[Group, str, str, Group]]:
-        """Yield the CompositePodGroups of the tree: group, suffix, name, and the group with what is below."""
-        for root in self.tree:
-            for group in root.composites():
-                for suffix, copy in group.instances.items():
-                    yield group, suffix, self.pod_sets.pod_group_name(group.name, suffix), copy
+    def composites(self) -> tuple[OwnedGroup, ...]:
+        """Return the CompositePodGroups of its tree."""
+        return tuple(one for one in self.owned if one.group.children)
 
     def composite_names(self) -> Iterator[str]:
         """Return the names of its CompositePodGroups, by the user's own Workload if there is one."""
-        if self.own is not None:
-            templates = (template for template, _ in self.own.hierarchy())
-            names = [
-                template.name for template in templates if isinstance(template, CompositePodGroupTemplate)
-            ]
-            return (self.pod_sets.pod_group_name(name, "") for name in names)
-        return (name for _, _, name, _ in self.composites())
+        if self.own is None:
+            return (one.name for one in self.composites())
+        templates = (template for template, _ in self.own.hierarchy())
+        return (
+            self.pod_sets.pod_group_name(template.name, "")
+            for template in templates
+            if isinstance(template, CompositePodGroupTemplate)
+        )
 
     @cached_property
     def groups(self) -> Mapping[str, Group]:
         """All groups of the tree by name."""
         return {group.name: group for root in self.tree for group in root.with_all_below()}
-
-    def name_above(self, above: str, group: str, suffix: str) -> str:
-        """Return the name of the CompositePodGroup above a group instance."""
-        if not above:
-            return ""
-        parent, child = self.groups.get(above), self.groups.get(group)
-        if parent is None or child is None:  # in a user's own Workload
-            return self.pod_sets.pod_group_name(above, "")
-        return self.pod_sets.pod_group_name(above, parent.shape.suffix_above(child.shape, suffix))
 
 
 @dataclass(frozen=True)

@@ -178,3 +178,10 @@ REPLACED, RESTARTED = ([("delete", 0), ("create", count)] for count in (2, 3))
 def test_child_groups_that_ended_are_no_longer_waited_for(given: Observed, done: list[Any]) -> None:
     """Else the replacement of a pod in another child would never be placed; the spec itself never changes."""
     assert min_group_counts(given) == done
+
+
+def test_a_group_of_groups_without_any_pods_is_made() -> None:
+    """Of a Job of no pods there is no block; its Workload takes no templates later."""
+    plan = plan_pod_groups(observed(blocks(0), workload=stored(), sources=SOURCES), NOW)
+    assert isinstance(plan, Plan)
+    assert [action.target.name for action in plan.actions] == [NAME]

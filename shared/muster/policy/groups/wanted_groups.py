@@ -26,7 +26,7 @@ from muster.objects.scheduling import (
 from muster.policy.group_labels import GroupInstance, is_musters
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.reasons import Reason
-from muster.policy.resolve import ResolvedOwner
+from muster.policy.resolve import OwnedGroup, ResolvedOwner
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers, members_to_run
 
@@ -76,27 +76,28 @@ class WantedGroup:
 
 
 def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[WantedGroup]:
-    """Yield the groups that the templates of an owner's Workload make, parents before children."""
-    leaves = {leaf.template_name: leaf for leaf in resolved.leaves()}
-    name_of = resolved.pod_sets.pod_group_name
+    """Yield the groups that the templates of an owner's Workload make, parents before children.
+
+    Composite groups of a user's own Workload are not in the tree: each has one CompositePodGroup, unless a
+    group of pods has its name.
+    """
+    owned: defaultdict[str, list[OwnedGroup]] = defaultdict(list)
+    for one in resolved.owned:
+        owned[one.group.template_name].append(one)
+    name_of, own = resolved.pod_sets.pod_group_name, resolved.own is not None
     for template, above in workload.hierarchy():
-        if isinstance(template, CompositePodGroupTemplate):
-            below = [leaves[name] for name in template.leaves() if name in leaves]
-            priority_class = below[0].priority_class_name if below else template.priority_class_name
-            for suffix, copy in _instances(resolved, template.name).items():
-                parent = resolved.name_above(above, template.name, suffix)
-                pod_groups = _pod_groups_below(below, copy)
-                yield WantedGroup(
-                    name_of(template.name, suffix), template, parent, pod_groups, priority_class
-                )
-        elif template.name in leaves:  # else of the user's own Workload, and no pod is stamped for it
-            leaf = leaves[template.name]
-            for suffix in leaf.sizes:
-                parent = resolved.name_above(above, leaf.name, suffix)
-                priority_class = leaf.priority_class_at(suffix)
-                yield WantedGroup(
-                    name_of(leaf.name, suffix), template, parent, ((leaf, suffix),), priority_class
-                )
+        composite = isinstance(template, CompositePodGroupTemplate)
+        parent = name_of(above, "") if above else ""
+        for one in owned[template.name]:
+            if composite == bool(one.group.children):
+                parent_of_one = parent if own else one.parent
+                node, suffix = one.group, one.suffix
+                priority = node.priority_class_name if composite else node.priority_class_at(suffix)
+                yield WantedGroup(one.name, template, parent_of_one, one.pod_groups, priority)
+        if own and isinstance(template, CompositePodGroupTemplate) and template.name not in resolved.groups:
+            below = [one.pod_groups[0] for name in template.leaves() for one in owned[name]]
+            priority = below[0][0].priority_class_name if below else template.priority_class_name
+            yield WantedGroup(name_of(template.name, ""), template, parent, tuple(below), priority)
 
 
 def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> Counter[str]:
@@ -116,23 +117,6 @@ def existing_groups(members: LiveMembers) -> ExistingGroups:
     """Return the PodGroups and CompositePodGroups of an owner."""
     groups: tuple[PodGroup | CompositePodGroup, ...] = (*members.composites, *members.groups)
     return {(group.kind, group.metadata.name): group for group in groups}
-
-
-def _instances(resolved: ResolvedOwner, name: str) -> Mapping[str, Group | None]:
-    """Return the instances of a composite group by suffix; {"": None} if only a user's own Workload has it.
-
-    Muster's Workload has no other groups, unless somebody added them: these have no instances. Neither has
-    one that is composite there and not in the tree, since nobody would read its CompositePodGroup.
-    """
-    group = resolved.groups.get(name)
-    if group is not None:
-        return group.instances if group.children else {}
-    return {} if resolved.own is None else {"": None}
-
-
-def _pod_groups_below(leaves: list[Group], copy: Group | None) -> tuple[tuple[Group, str], ...]:
-    sizes = {leaf.name: leaf.sizes for leaf in (leaves if copy is None else copy.leaves())}
-    return tuple((leaf, suffix) for leaf in leaves for suffix in sizes.get(leaf.name, ()))
 
 
 def follows(resolved: ResolvedOwner) -> bool:
@@ -191,17 +175,17 @@ def _min_group_counts(
     """
     existing = {group.metadata.name: group for group in members.composites}
     outside = frozenset(_outside_composites(resolved, members))
-    for group, _, name, copy in resolved.composites():
-        if group.gang:
-            current = existing[name].spec.scheduling_policy.needs if name in existing else None
+    for one in resolved.composites():
+        if one.group.gang:
+            current = existing[one.name].spec.scheduling_policy.needs if one.name in existing else None
             name_of = resolved.pod_sets.pod_group_name
-            below = {name_of(leaf.name, suffix) for leaf in copy.leaves() for suffix in leaf.sizes}
-            target = max(1, min(group.template_min_count, _children_to_run(copy, needed, outside)))
+            below = {name_of(leaf.name, suffix) for leaf, suffix in one.pod_groups}
+            target = max(1, min(one.group.template_min_count, _children_to_run(one.below, needed, outside)))
             if not below.isdisjoint(given_up):
                 target = 1
             if current is not None and target > current and not below.isdisjoint(bound):
                 target = current
-            yield name, target
+            yield one.name, target
 
 
 def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
@@ -225,18 +209,11 @@ def _outside_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterat
     They were created when their parent could not be: the API server refused it, or the policy was invalid; or
     a user created them. The parent of a group never changes.
     """
-    pod_groups = {group.metadata.name: group for group in members.groups}
-    composites = {group.metadata.name: group for group in members.composites}
-    for group in (group for root in resolved.tree for group in root.composites()):
-        for child in group.children:
-            existing: Mapping[str, PodGroup | CompositePodGroup] = (
-                composites if child.children else pod_groups
-            )
-            for suffix in child.instances if child.children else child.sizes:
-                found = existing.get(resolved.pod_sets.pod_group_name(child.name, suffix))
-                parent = resolved.name_above(group.name, child.name, suffix)
-                if found is not None and found.spec.parent_composite_pod_group_name != parent:
-                    yield GroupInstance(child.name, suffix)
+    existing = existing_groups(members)
+    for one in resolved.owned:
+        found = existing.get(((COMPOSITE_POD_GROUPS if one.group.children else POD_GROUPS).kind, one.name))
+        if one.parent and found is not None and found.spec.parent_composite_pod_group_name != one.parent:
+            yield GroupInstance(one.group.name, one.suffix)
 
 
 def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:

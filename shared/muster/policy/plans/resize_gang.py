@@ -133,7 +133,7 @@ def _patched_templates(
     resourceVersion by the one just read makes it a conflict where the indexes may have moved.
     """
     names = [("minCount", leaf.name, name) for leaf, _, name in resolved.pod_groups()]
-    names += [("minGroupCount", group.name, name) for group, _, name, _ in resolved.composites()]
+    names += [("minGroupCount", one.group.name, one.name) for one in resolved.composites()]
     counts: Counter[tuple[str, str]] = Counter()
     for field, group, name in names:
         if name in targets:
@@ -180,29 +180,25 @@ def _replaced_composites(
     existing = {group.metadata.name: group for group in members.composites}
     parents = {group.spec.parent_composite_pod_group_name for group in members.groups}
     parents |= {group.spec.parent_composite_pod_group_name for group in members.composites}
-    owner = resolved.pod_sets
-    for template, above in workload.hierarchy():
-        group = resolved.groups.get(template.name)
-        if group is None or not isinstance(template, CompositePodGroupTemplate):
+    templates = {template.name: template for template, _ in workload.hierarchy()}
+    for one in resolved.composites():
+        template = templates.get(one.group.name)
+        if not one.group.gang or not isinstance(template, CompositePodGroupTemplate):
             continue
-        if not (group.gang and group.children):
+        old, target = existing.get(one.name), targets[one.name]
+        if old is not None and is_of_wrong_size(old, target):
+            yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
+        elif old is not None or one.name not in parents:
             continue
-        for suffix in group.instances:
-            name = owner.pod_group_name(template.name, suffix)
-            old = existing.get(name)
-            if old is not None and is_of_wrong_size(old, targets[name]):
-                yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
-            elif old is not None or name not in parents:
-                continue
-            yield manifests.create_group(
-                owner.root,
-                workload,
-                name,
-                template,
-                policy=SchedulingPolicy(gang=Gang(min_group_count=targets[name])),
-                priority_class=old.spec.priority_class_name if old else group.priority_class_name,
-                parent=resolved.name_above(above, template.name, suffix),
-            )
+        yield manifests.create_group(
+            resolved.root,
+            workload,
+            one.name,
+            template,
+            policy=SchedulingPolicy(gang=Gang(min_group_count=target)),
+            priority_class=old.spec.priority_class_name if old else one.group.priority_class_name,
+            parent=one.parent,
+        )
 
 
 def _patched_groups(
