@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from bench.__main__ import FIGURES
 from muster.cli import main
 from muster.data import EVENTING
-from muster.local.functions import InThreads
+from muster.local.functions import running_functions
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories.story import story_named
 from muster.objects.resources import JOBS, NAMESPACES, by_kind
@@ -73,9 +73,9 @@ def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(name="function", scope="module")
 def _function(kubeconfig: Path) -> Iterator[str]:
     """A function that works on the local stack."""
-    functions = InThreads(["create-workload"], Settings(kubeconfig=str(kubeconfig)), lambda _activity: None)
-    yield functions.urls["create-workload"]
-    functions.stop()
+    settings = Settings(kubeconfig=str(kubeconfig))
+    with running_functions(["create-workload"], settings, lambda _activity: None) as urls:
+        yield urls["create-workload"]
 
 
 def _config(url: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from muster.data import EVENTING
-from muster.local.serving import WsgiServer
+from muster.local.functions import WsgiServer
 from muster.local.stories.story import story_named
 from muster.replay.replay import ReplayInput, ReplayResult, replay
 from muster.scaffold import REACTIONS, write_step
@@ -94,7 +94,7 @@ def webhook(monkeypatch: pytest.MonkeyPatch, status: str) -> Iterator[list[str]]
         return [b""]
 
     server = WsgiServer(channel, "webhook")
-    monkeypatch.setenv("WEBHOOK_URL", f"http://127.0.0.1:{server.port}")
+    monkeypatch.setenv("WEBHOOK_URL", server.url)
     yield texts
     server.stop()
 

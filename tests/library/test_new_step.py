@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 from muster import library
 from muster.cli import main
 from muster.data import EVENTING
-from muster.objects import yaml_files
 from muster.scaffold import REACTIONS, owner_of
 from muster.simulator.apiserver.selectors import labels_matcher
 from muster.simulator.broker import CloudEvent, Wiring
@@ -21,7 +20,6 @@ from muster.simulator.source import SourceSpec
 from muster.testing import Case, change, check_laws, check_manifests, load_step, plan_of
 from muster.testing.cases import envelope
 from tests.manifests.knative_models import TriggerSpec
-from tests.support.installed import ROOT
 
 each_event = pytest.mark.parametrize("event", REACTIONS)
 
@@ -91,26 +89,6 @@ def test_it_imports_public_names_only(event: str, folder: Path) -> None:
                     assert {alias.name for alias in node.names} <= set(library.__all__)
 
 
-@pytest.mark.parametrize("example", ["label_racks", "tell_chat"])
-def test_examples_import_public_names_only(example: str) -> None:
-    """Likewise."""
-    test_it_imports_public_names_only(example, ROOT / "eventing/examples" / example)
-
-
-def test_its_image_is_named_once(tmp_path: Path) -> None:
-    """In kustomization.yaml; the file for func and the Containerfile say how it is built."""
-    assert new_step("my-step", "--on", "pod-bound", "--into", str(tmp_path)).exit_code == 0
-    folder = tmp_path / "my_step"
-    (service,) = of_kind(load(folder), "Service")
-    (container,) = service["spec"]["template"]["spec"]["containers"]
-    (image,) = yaml_files.load((folder / "kustomization.yaml").read_text())["images"]
-    assert image == {"name": container["image"], "newName": "registry.example.com/my-step", "newTag": "1"}
-    func = yaml_files.load((folder / "func.yaml").read_text())
-    assert (func["name"], func["runtime"], func["invoke"]) == ("my-step", "python", "http")
-    for name in ("func.yaml", "Containerfile"):
-        assert f"{image['newName']}:{image['newTag']}" in (folder / name).read_text()
-
-
 def test_its_commands_can_be_copied(tmp_path: Path) -> None:
     """Into a shell, also where the folder has a space in its name."""
     folder = tmp_path / "my steps" / "my_step"
@@ -137,15 +115,9 @@ def test_its_objects_replace_none_of_an_overlay(overlay: str) -> None:
     "arguments",
     [
         pytest.param(["Label Racks", "--on", "pod-bound"], id="a name that no Service can have"),
-        pytest.param(["class", "--on", "pod-bound"], id="a word of Python"),
-        pytest.param(["null", "--on", "pod-bound"], id="a word of YAML"),
         pytest.param(["patch-pods", "--on", "pod-bound"], id="a step of Muster"),
         pytest.param(["dead_letter", "--on", "pod-bound"], id="a function of Muster"),
-        pytest.param(["muster-source", "--on", "workload-created"], id="an account of Muster"),
-        pytest.param(["muster-of-tomorrow", "--on", "pod-bound"], id="a name that Muster may have later"),
-        pytest.param(["jobs_and_pods", "--on", "pod-bound"], id="a source of Muster"),
         pytest.param(["cluster-admin", "--on", "pod-bound"], id="a role of Kubernetes"),
-        pytest.param(["default", "--on", "pod-bound"], id="an account of Kubernetes"),
         pytest.param(["a" * 60, "--on", "pod-bound"], id="a name that is too long"),
         pytest.param(["there", "--on", "pod-bound"], id="a folder that exists"),
         pytest.param(["one", "--on", "pod-bound", "--into", "there/file"], id="a folder that is a file"),

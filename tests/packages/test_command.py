@@ -39,7 +39,7 @@ def test_all_stories_fit_on_a_page() -> None:
 
 def test_run_with_processes_ends_well_too() -> None:
     """With each function as a process the story passes as well; a line for each activity and check."""
-    ended = muster("run", "--processes", "--story", "indexed-job", "--verbose")
+    ended = muster("run", "--story", "indexed-job", "--verbose")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "main" in line_of(ended.stdout, "4/4")
     assert re.search(r"✔ create_workload +Job indexed-job/\w+ add", ended.stdout)

@@ -72,9 +72,9 @@ def test_the_functions_are_one_server(one_service: ObservedStack) -> None:
     assert until(lambda: urllib3.request("GET", readiness).data == b"OK\n", 30)
 
 
-def test_it_runs_from_the_command_line_as_a_process(tmp_path: Path) -> None:
-    """`muster run --overlay` with one process for all functions; another folder is refused in a line."""
-    ended = muster("run", "--overlay", str(OVERLAY), "--processes", "--story", "torch")
+def test_it_runs_from_the_command_line(tmp_path: Path) -> None:
+    """`muster run --overlay`; another folder is refused in a line."""
+    ended = muster("run", "--overlay", str(OVERLAY), "--story", "torch")
     assert ended.returncode == 0, ended.stdout + ended.stderr
     refused = muster("run", "--overlay", str(tmp_path), "--story", "torch")
     assert refused.returncode == 2

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from muster.cli import main
-from muster.local.functions import AsProcesses
+from muster.local.functions import running_functions
 from muster.local.stories.story import story_named
 from muster.replay.replay import without_groups
 from muster.replay.snapshots import Objects, RecordedObjects, read_snapshots
@@ -127,12 +127,9 @@ def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arrange
 
 @contextmanager
 def served(objects: Objects) -> Iterator[tuple[ApiServer, Sequence[str]]]:
-    """Run an embedded API server with these objects, and functions by `python -m muster.runtime.serve`."""
+    """Run an embedded API server with these objects, and the functions."""
     with ApiServer() as server:
         server.load(resource_definitions())
         server.load(objects)
-        functions = AsProcesses(SERVICES, Settings(api_server=server.url), lambda _activity: None)
-        try:
-            yield server, [functions.urls[service] for service in SERVICES]
-        finally:
-            functions.stop()
+        with running_functions(SERVICES, Settings(api_server=server.url), lambda _activity: None) as urls:
+            yield server, list(urls.values())

@@ -56,15 +56,6 @@ def with_smaller_group(history: History) -> History:
     return changed(history[::-1], lambda entry: entry.kind == "PodGroup", shrink)[::-1]
 
 
-def with_late_group(history: History) -> History:
-    """The PodGroup is created last."""
-
-    def delay(entry: Entry) -> None:
-        entry.object["metadata"]["resourceVersion"] = str(1 << 40)
-
-    return changed(history, lambda entry: entry.kind == "PodGroup" and entry.change == "ADDED", delay)
-
-
 def with_a_changed_owner(history: History) -> History:
     """The TrainJob's spec is changed."""
 
@@ -87,7 +78,6 @@ def with_a_pod_that_waits(history: History) -> History:
 BROKEN = [
     pytest.param(checks.stamped_at_birth, without_gate, id="a pod that is born without a gate"),
     pytest.param(checks.groups_as_asked, with_smaller_group, id="a PodGroup of the wrong size"),
-    pytest.param(checks.all_groups_before_any_binding, with_late_group, id="a PodGroup after a binding"),
     pytest.param(checks.all_bound, with_a_pod_that_waits, id="a pod that is never bound"),
     pytest.param(checks.specs_untouched, with_a_changed_owner, id="a changed owner"),
 ]

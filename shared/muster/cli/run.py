@@ -14,11 +14,9 @@ import click
 
 from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
-from muster.cli.output import CommandError
 from muster.cli.overlays import overlay_option
 from muster.cluster.kubeconfig import BadKubeconfigError
 from muster.local import display
-from muster.local.functions import FunctionDownError
 from muster.local.stack import Stack, StackOptions
 from muster.local.stories import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
@@ -65,7 +63,6 @@ _NAMES = ", ".join(story.name for story in STORIES)
     type=click.Path(path_type=Path),
     help="Work on this cluster instead of the embedded one.",
 )
-@click.option("--processes", is_flag=True, help="Run each Service as a process of its own.")
 @overlay_option(
     "Manifest or kustomize folder to run, with steps of your own in it; default: Muster's own overlay."
 )
@@ -77,7 +74,6 @@ def command(
     slow: bool,
     verbose: bool,
     keep: bool,
-    processes: bool,
 ) -> None:
     """Run the stack; the help text is in the decorator because it lists the stories."""
     with errors_as_bad_input():
@@ -86,7 +82,7 @@ def command(
         raise BadInput("--story: cannot be used with --kubeconfig")
     interrupt_by_signals()
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    options = StackOptions(processes=processes, overlay=overlay, pause_seconds=float(slow))
+    options = StackOptions(overlay=overlay, pause_seconds=float(slow))
     with _errors():
         if kubeconfig is None:
             passed = _Show(options, verbose=verbose).run(stories, keep=keep)
@@ -186,13 +182,9 @@ def _wait(tick: Callable[[], None] = lambda: None) -> None:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Turn errors of the cluster, the kubeconfig, the functions and the port into one-line messages."""
+    """Turn errors of the cluster, the kubeconfig and the functions into one-line messages."""
     try:
         with cluster_errors("the local stack"):
             yield
     except (BadKubeconfigError, BadSettingError) as error:
         raise BadInput(str(error)) from None
-    except FunctionDownError as error:
-        raise CommandError(str(error)) from None
-    except OSError as error:
-        raise CommandError(error.strerror or str(error)) from None

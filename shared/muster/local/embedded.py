@@ -23,7 +23,6 @@ def embedded_server(
     controllers: bool = False,
     policies: Iterable[Manifest] | None = None,
     release: str = "1.37",
-    port: int = 0,
     kubelet: KubeletOptions = _KUBELET,
 ) -> Iterator[ApiServer]:
     """Run an API server with the kinds of JobSet and Trainer.
@@ -33,13 +32,9 @@ def embedded_server(
             three nodes and with the runtimes that Trainer ships.
         policies: admission policies and their bindings; None takes those of eventing/admission.
         release: the Kubernetes release, `1.37` or `1.36`.
-        port: 0 takes any free port.
         kubelet: the delays of the simulated kubelets.
-
-    Raises:
-        OSError: the port is taken.
     """
-    with ApiServer(port=port, release=release) as server:
+    with ApiServer(release=release) as server:
         server.load(resource_definitions())
         server.load(load(EVENTING / "admission") if policies is None else list(policies))
         if not controllers:

@@ -14,7 +14,7 @@ from typing import Self
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import Kubeconfig
 from muster.local.embedded import embedded_server
-from muster.local.functions import AsProcesses, InThreads
+from muster.local.functions import running_functions
 from muster.replay.activity import Activity
 from muster.runtime.config import Settings
 from muster.simulator.apiserver import ApiServer
@@ -46,16 +46,12 @@ class StackOptions:
 
     Attributes:
         kubeconfig: the context of a real cluster; None for the embedded one.
-        processes: whether each function runs in a process of its own.
-        port: of the embedded API server; 0 takes any free port.
         overlay: the kustomization folder with functions, triggers and sources, and with steps of one's own;
             without a Broker it is run beside Muster's own overlay.
         pause_seconds: how long the broker waits before each delivery, so that a person can follow.
     """
 
     kubeconfig: Kubeconfig | None = None
-    processes: bool = False
-    port: int = 0
     overlay: Path = CLUSTER
     pause_seconds: float = 0.0
 
@@ -98,11 +94,9 @@ class Stack:
         """Start all parts, each after those that it needs.
 
         Raises:
-            OSError: the port is taken.
             BadKubeconfigError: a certificate cannot be read, or the exec plugin failed.
-            BadSettingError: so it did for a function in a thread.
+            BadSettingError: so it did for a function.
             ClusterError: the real cluster does not answer.
-            FunctionDownError: a function did not start.
             LookupError: a trigger names a Service that has no step.
         """
         try:
@@ -139,13 +133,12 @@ class Stack:
         settings = self._connect(objects)
         wiring = Wiring.from_manifests(objects)
         names = sorted({trigger.subscriber for trigger in wiring.triggers})
-        functions = (AsProcesses if self._options.processes else InThreads)(
+        functions = running_functions(
             names, settings, self._listener, self._kubeconfigs(objects), step_files(self._options.overlay)
         )
-        self._stops.callback(functions.stop)
-        self.function_urls = functions.urls
+        self.function_urls = self._stops.enter_context(functions)
         subscribers: dict[str, Target | str] = {
-            name: self._paced(url) for name, url in functions.urls.items()
+            name: self._paced(url) for name, url in self.function_urls.items()
         }
         sinks = {trigger.delivery.dead_letter for trigger in wiring.triggers}
         subscribers |= {name: self._store_dead_letter for name in sinks if name}
@@ -170,7 +163,6 @@ class Stack:
         cluster = embedded_server(
             controllers=True,
             policies=[manifest for manifest in objects if "AdmissionPolicy" in manifest["kind"]],
-            port=self._options.port,
             kubelet=KubeletOptions(run_delay=starting),
         )
         self.server = self._stops.enter_context(cluster)

@@ -41,77 +41,42 @@ class EventKind:
         return f"{self.resource.kind} {self.change}"
 
 
+_POD_GROUP = (POD_GROUPS, "POD_GROUPS", "PodGroup")
+_JOB = (JOBS, "JOBS", "KubernetesObject")
+_TRAINJOB = (TRAINJOBS, "TRAINJOBS", "KubernetesObject")
+_WORKLOAD = (WORKLOADS, "WORKLOADS", "Workload")
+_POD = (PODS, "PODS", "Pod")
+
 REACTIONS: Mapping[str, EventKind] = {
     "podgroup-created": EventKind(
-        "a PodGroup was created",
-        POD_GROUPS,
-        "POD_GROUPS",
-        "PodGroup",
-        "add",
-        "",
-        "torch",
-        "before patch_pods",
+        "a PodGroup was created", *_POD_GROUP, "add", "", "torch", "before patch_pods"
     ),
     "podgroup-bound": EventKind(
-        "the scheduler has placed a PodGroup",
-        POD_GROUPS,
-        "POD_GROUPS",
-        "PodGroup",
-        "update",
-        "not found.placed",
-        "torch",
-        "all bound",
+        "the scheduler has placed a PodGroup", *_POD_GROUP, "update", "not found.placed", "torch", "all bound"
     ),
     "podgroup-waiting": EventKind(
         "the scheduler has no room for a PodGroup",
-        POD_GROUPS,
-        "POD_GROUPS",
-        "PodGroup",
+        *_POD_GROUP,
         "update",
         "found.refused_at is None",
         "does-not-fit",
         "unschedulable",
     ),
     "workload-created": EventKind(
-        "a Workload was created",
-        WORKLOADS,
-        "WORKLOADS",
-        "Workload",
-        "add",
-        "",
-        "torch",
-        "before create_pod_groups",
+        "a Workload was created", *_WORKLOAD, "add", "", "torch", "before create_pod_groups"
     ),
     "pod-bound": EventKind(
         "a pod with a group label has a node",
-        PODS,
-        "PODS",
-        "Pod",
+        *_POD,
         "update",
         "not found.bound",
         "torch",
         "all bound",
         labels="muster.dev/group",
     ),
-    "job-created": EventKind(
-        "a Job was created",
-        JOBS,
-        "JOBS",
-        "KubernetesObject",
-        "add",
-        "",
-        "job-scaled",
-        "before create_workload",
-    ),
+    "job-created": EventKind("a Job was created", *_JOB, "add", "", "job-scaled", "before create_workload"),
     "trainjob-created": EventKind(
-        "a TrainJob was created",
-        TRAINJOBS,
-        "TRAINJOBS",
-        "KubernetesObject",
-        "add",
-        "",
-        "torch",
-        "before create_workload",
+        "a TrainJob was created", *_TRAINJOB, "add", "", "torch", "before create_workload"
     ),
 }
 """By the value of --on."""

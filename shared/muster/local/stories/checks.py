@@ -65,14 +65,6 @@ def groups_as_asked(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
         yield f"the PodGroups are {made}"
 
 
-def all_groups_before_any_binding(history: Sequence[Entry], groups: Groups) -> Iterator[str]:  # noqa: ARG001 - an Expectation
-    """All PodGroups exist before the first pod of any of them is bound."""
-    made = [entry.version for entry in _added(history, "PodGroup")]
-    first_bound = min((version for _, version in _bindings(history)), default=0)
-    if not 0 < max(made, default=0) < first_bound:
-        yield f"PodGroups {made}, first binding {first_bound}"
-
-
 def all_bound(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
     """Every group has all its pods, and all of them are bound."""
     for group, size in groups.items():
@@ -100,7 +92,7 @@ CHECKS: Mapping[str, tuple[tuple[Law, ...], tuple[Expectation, ...]]] = {
     "Workload and PodGroups have the expected groups and minCounts": ((), (groups_as_asked,)),
     "the Workload came first, then the PodGroups, then the first binding": (
         (laws.workload_group_binding_in_this_order,),
-        (all_groups_before_any_binding,),
+        (),
     ),
     "no gate was removed before the PodGroup existed": (
         (laws.no_gate_is_lifted_before_its_group_exists,),
