@@ -28,9 +28,6 @@ COMMANDS = {
 INTERRUPTED = 128 + signal.SIGINT
 """The exit status after Ctrl-C, as a shell has it."""
 
-BAD_FILE = 2
-"""The exit status for a file that cannot be opened, as for all bad input."""
-
 
 class _Subcommands(click.Group):
     """A group that lists its commands without importing them, and prints errors as one line."""
@@ -58,7 +55,11 @@ class _Subcommands(click.Group):
             error.show()
             sys.exit(error.exit_code)
         except click.ClickException as error:
-            click.echo(f"muster: {_one_line(error)}", err=True)
+            text = " ".join(error.format_message().split())
+            if isinstance(error, click.UsageError):
+                path = error.ctx.command_path if error.ctx else "muster"
+                text = f"{text.removesuffix('.')}; see {path} --help"
+            click.echo(f"muster: {text}", err=True)
             sys.exit(error.exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)
@@ -66,17 +67,8 @@ class _Subcommands(click.Group):
             if error.filename is None:
                 raise
             click.echo(f"muster: {error.filename}: {error.strerror}", err=True)
-            sys.exit(BAD_FILE)
+            sys.exit(2)
         sys.exit(code if isinstance(code, int) else 0)
-
-
-def _one_line(error: click.ClickException) -> str:
-    """Return the message of an error; where arguments are wrong, with the command that explains them."""
-    text = " ".join(error.format_message().split())
-    if isinstance(error, click.UsageError):
-        path = error.ctx.command_path if error.ctx else "muster"
-        return f"{text.removesuffix('.')}; see {path} --help"
-    return text
 
 
 @click.command("muster", cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -9,8 +9,7 @@ import click
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.output import echo_data, output_option
 from muster.cluster.versioned import Versioned
-from muster.operator.check import Level, check_cluster, check_installation
-from muster.operator.uninstall import check_uninstall
+from muster.operator.check import Level, check_cluster, check_installation, check_uninstall
 
 
 @click.command("check")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import keyword
-import os
 import re
 import shlex
 from pathlib import Path
@@ -16,8 +14,6 @@ from muster.scaffold import REACTIONS, owner_of, write_step
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,50}[a-z0-9])?")
 """A name of Kubernetes, short enough for the Service of a function and its revisions."""
-
-_YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 _LIST = "\n".join(f"    {name:<18}{reaction.summary}" for name, reaction in REACTIONS.items())
 
@@ -51,15 +47,11 @@ def command(name: str, event: str, into: Path) -> None:
         )
     if owner := owner_of(name.replace("_", "-")):
         raise BadInput(f"{name!r} is a name of {owner}'s, whose objects a step of that name would replace")
-    if keyword.iskeyword(name) or name in _YAML_WORDS:
-        raise BadInput(f"{name!r} is a word of Python or YAML, so nothing can have that name")
     folder = into / name.replace("-", "_")
     try:
         files = write_step(folder, REACTIONS[event])
-    except FileExistsError as error:
-        if os.path.lexists(folder):
-            raise BadInput(f"{folder}: exists already") from None
-        raise BadInput(f"--into: {error.filename} is a link to nothing") from None
+    except FileExistsError:
+        raise BadInput(f"{folder}: exists already") from None
     except OSError as error:
         raise CommandError(f"{folder}: {error.strerror}") from None
     for path in files:

@@ -58,7 +58,11 @@ def command(
         if not names and not (everything and letters):
             _print(letters, output)
             return
-        chosen = letters if everything else _by_name(letters, names)
+        by_name = {stored.name: stored for stored in letters}
+        for name in names:
+            if name not in by_name:
+                raise BadInput(f"{name}: no such dead letter")
+        chosen = letters if everything else [by_name[name] for name in names]
         try:
             send = to_url(url) if url else through_api_server(cluster.client, namespace)
         except NoBrokerError as error:
@@ -70,14 +74,6 @@ def command(
             click.echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
     if failures:
         raise SystemExit(1)
-
-
-def _by_name(letters: Sequence[StoredLetter], names: Sequence[str]) -> list[StoredLetter]:
-    by_name = {stored.name: stored for stored in letters}
-    for name in names:
-        if name not in by_name:
-            raise BadInput(f"{name}: no such dead letter")
-    return [by_name[name] for name in names]
 
 
 def _print(letters: Sequence[StoredLetter], output: str) -> None:

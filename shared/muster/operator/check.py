@@ -1,4 +1,4 @@
-"""Check whether Muster can run on a cluster, and whether its admission policies are installed."""
+"""Check whether Muster can run on a cluster, is installed, and can be uninstalled (docs/uninstall.md)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 
 from muster.cluster.errors import ClusterError
 from muster.cluster.http.client import Client
-from muster.cluster.interface import POLICY_NAMESPACE
+from muster.cluster.interface import POLICY_NAMESPACE, Cluster
 from muster.cluster.read import list_if_served
 from muster.cluster.versioned import Versioned
+from muster.objects.pods import Pod
 from muster.objects.resources import (
     CONFIGMAPS,
     JOBS,
@@ -28,7 +29,8 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
-from muster.policy.group_labels import NAMESPACE_SWITCH
+from muster.policy.group_labels import GATE, NAMESPACE_SWITCH
+from muster.policy.group_labels import GROUP as GROUP_LABEL
 from muster.policy.sources.source import (
     CONFIG_MAP,
     InvalidPolicy,
@@ -44,6 +46,7 @@ _KNATIVE = (
     (Resource("serving.knative.dev", "v1", "services", "Service"), "Knative Serving"),
 )
 _JOB_KINDS = ((JOBSETS, "JobSet"), (TRAINJOBS, "the Trainer"))
+_WORKLOAD_WITH_JOB = "gate WorkloadWithJob"
 _POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
 
 # Passes the restricted Pod Security Standard and the admission of ResourceQuotas.
@@ -77,7 +80,6 @@ class Level(StrEnum):
     """The severity of a finding."""
 
     OK = "ok"
-    """Nothing to do."""
     WARN = "warn"
     """A feature will not work or could not be checked; everything else does."""
     FAIL = "FAIL"
@@ -86,23 +88,17 @@ class Level(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check.
-
-    Attributes:
-        level: the severity.
-        about: what was checked.
-        message: the state, and how to repair it.
-    """
+    """The result of one check: what was checked, its state, and how to repair it."""
 
     level: Level
     about: str
     message: str
 
 
-def first_names(names: list[str], limit: int = 10) -> str:
-    """Return the first names of a list and the number of the others, as text."""
-    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + rest
+def first_names(names: list[str]) -> str:
+    """Return the first ten names of a list and the number of the others, as text."""
+    rest = f" and {len(names) - 10} more" if len(names) > 10 else ""  # noqa: PLR2004 - ten fit on a line
+    return ", ".join(names[:10]) + rest
 
 
 def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
@@ -151,20 +147,18 @@ def check_installation(client: Client) -> Iterator[Finding]:
     body = client.get(CONFIGMAPS, CONFIG_MAP, POLICY_NAMESPACE) or {}
     for source in (*source_of_config_map(body, PolicySourceKind.CLUSTER), *locked_fields(body)):
         policy = resolve_policy((source,))
-        valid = not isinstance(policy, InvalidPolicy)
-        fault = (
-            f"{policy.failure.reason}: {policy.failure.message}" if isinstance(policy, InvalidPolicy) else ""
-        )
-        yield _finding(valid, source.where, "is valid", Level.FAIL, fault)
+        if isinstance(policy, InvalidPolicy):
+            fault = f"{policy.failure.reason}: {policy.failure.message}"
+            yield Finding(Level.FAIL, source.where, fault)
+        else:
+            yield Finding(Level.OK, source.where, "is valid")
 
 
 def _finding(good: bool, about: str, state: str, level: Level, problem: str) -> Finding:
-    """Return the finding that something is well, or one of this level with the problem."""
     return Finding(Level.OK, about, state) if good else Finding(level, about, problem)
 
 
 def _served(client: Client, resource: Resource, about: str, level: Level, advice: str) -> Finding:
-    """Return a finding whether a kind is served; if not, one of this level with advice."""
     kind = f"{resource.api_version} {resource.kind}"
     served = f"{resource.version}/{resource.plural}" in client.served_versions(resource.group)
     return _finding(served, about, f"{kind} is served", level, f"{kind} is not served: {advice}")
@@ -218,26 +212,23 @@ def _stored_groups(client: Client) -> Finding:
 
 
 def _workload_with_job(client: Client, namespace: str) -> Finding:
-    about = "gate WorkloadWithJob"
     stored, error = _dry_run(client, JOBS, namespace, _JOB_SPEC)
     if error:
-        return Finding(Level.WARN, about, error)
-    if "scheduling" in stored:
-        message = (
-            "is on: the Job controller groups plain Jobs, Muster all others; "
-            "eventing/overlays/native-jobs leaves plain Jobs without group label"
-        )
-        return Finding(Level.OK, about, message)
-    return Finding(Level.OK, about, "is off: Muster groups plain Jobs too")
+        return Finding(Level.WARN, _WORKLOAD_WITH_JOB, error)
+    message = (
+        "is on: the Job controller groups plain Jobs, Muster all others; "
+        "eventing/overlays/native-jobs leaves plain Jobs without group label"
+    )
+    off = "is off: Muster groups plain Jobs too"
+    return Finding(Level.OK, _WORKLOAD_WITH_JOB, message if "scheduling" in stored else off)
 
 
 def _workload_with_job_1_36(client: Client) -> Finding:
     """Check the gate WorkloadWithJob of 1.36 by the API server's metrics, since 1.36 has no field for it."""
-    about = "gate WorkloadWithJob"
     status, metrics = client.raw("GET", "/metrics")
     if status != HTTPStatus.OK:
         message = f"/metrics of the API server answers {status}, so it is unknown; on 1.36 it must be off"
-        return Finding(Level.WARN, about, message)
+        return Finding(Level.WARN, _WORKLOAD_WITH_JOB, message)
     pattern = r'^kubernetes_feature_enabled\{name="WorkloadWithJob",[^}]*\} 1$'
     message = (
         "is on: the Job controller of 1.36 makes a gang of every Indexed Job of several pods, each Job "
@@ -245,7 +236,8 @@ def _workload_with_job_1_36(client: Client) -> Finding:
         "and kube-controller-manager"
     )
     off = not re.search(pattern, str(metrics), re.MULTILINE)
-    return _finding(off, about, "is off, as it must be on 1.36: Muster groups Jobs", Level.FAIL, message)
+    state = "is off, as it must be on 1.36: Muster groups Jobs"
+    return _finding(off, _WORKLOAD_WITH_JOB, state, Level.FAIL, message)
 
 
 def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> tuple[dict[str, Any], str]:
@@ -262,3 +254,64 @@ def _dry_run(client: Client, resource: Resource, namespace: str, spec: Any) -> t
         return dict(answer.get("spec") or {}), ""
     message = answer.get("message", "") if isinstance(answer, dict) else answer
     return {}, f"could not be checked by a dry run in namespace {namespace}: {status} {message}"
+
+
+def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
+    """Yield what has to be done before the functions are deleted, in that order.
+
+    Raises:
+        ClusterError: the API server does not answer or refuses.
+    """
+    gated, orphaned = _stuck_pods(cluster)
+    yield _none_left(
+        f"1. label {NAMESPACE_SWITCH}",
+        [body["metadata"]["name"] for body in cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")],
+        f"new Jobs still get group labels: kubectl label namespace --all {NAMESPACE_SWITCH}-",
+    )
+    yield _none_left(
+        "2. admission policies",
+        [
+            f"{resource.kind} {body['metadata']['name']}"
+            for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
+            for body in list_if_served(cluster, resource)
+            if body["metadata"]["name"].startswith("muster-")
+        ],
+        "pods are still stamped: kubectl delete -k eventing/admission",
+    )
+    yield _none_left(
+        "3. pods with Muster's gate",
+        gated,
+        "would wait forever: let the functions run until there are none, or delete their Jobs "
+        "(muster status -A says what they wait for)",
+    )
+    yield _none_left(
+        "4. pods without their PodGroup",
+        orphaned,
+        "would wait forever: the functions create it at the next sweep",
+    )
+
+
+def _none_left(about: str, names: list[str], problem: str) -> Finding:
+    if names:
+        return Finding(Level.FAIL, about, f"{len(names)}, {first_names(sorted(names))}: {problem}")
+    return Finding(Level.OK, about, "there are none")
+
+
+def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:
+    """Return the names of unbound pods with Muster's gate, and of those whose PodGroup does not exist.
+
+    All pods are listed, since a gated pod waits even if its group label was removed.
+    """
+    groups = list_if_served(cluster, POD_GROUPS)
+    existing = {(group["metadata"]["namespace"], group["metadata"]["name"]) for group in groups}
+    gated, orphaned = [], []
+    for pod in map(Pod.read, cluster.list(PODS)):
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        if pod.finished or pod.bound:
+            continue
+        in_group = GROUP_LABEL in pod.metadata.labels and pod.pod_group_name
+        if GATE in pod.gates:
+            gated.append(name)
+        elif in_group and (pod.metadata.namespace, pod.pod_group_name) not in existing:
+            orphaned.append(name)
+    return gated, orphaned

@@ -33,12 +33,6 @@ def plan_step(
 ) -> list[Document]:
     """Return the plans of a step for an event: one document, or one per object that a sweep looks at.
 
-    Args:
-        step: the step.
-        request: the event.
-        objects: all objects of the cluster.
-        now: the time in conditions and Events.
-
     Raises:
         BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
     """
@@ -50,35 +44,27 @@ def plan_step(
         raise BadFileError(request.location, str(error)) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # What no API server has stored may make a step fail; anything else is a bug.
-        wrong = first_type_fault(objects) or _first_without_uid(objects)
-        if wrong is None and isinstance(error, ValidationError):
-            path, message = first_fault(error)
-            wrong = f"{request.location}: data: {path}", message
-        if wrong is None:
+        if wrong := first_type_fault(objects):
+            raise BadFileError(*wrong) from None
+        for body in objects:
+            if not body["metadata"].get("uid"):
+                raise BadFileError(f"{ref_of(body)}: metadata.uid", "is missing") from None
+        if not isinstance(error, ValidationError):
             raise
-        raise BadFileError(*wrong) from None
+        path, message = first_fault(error)
+        raise BadFileError(f"{request.location}: data: {path}", message) from None
 
 
 def subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | NoOp]:
     """Return what a step looks at for an event: one object, those of a sweep, or the reason to do nothing."""
-    match event:
-        case Sweep():
-            return [subject for name in sweep.namespaces(cluster) for subject in step.swept(cluster, name)]
-        case _:
-            return [step.subject_of(event)]
+    if isinstance(event, Sweep):
+        return [subject for name in sweep.namespaces(cluster) for subject in step.swept(cluster, name)]
+    return [step.subject_of(event)]
 
 
 def decide(step: Step, subject: ObjectRef | NoOp, cluster: Cluster, now: datetime) -> Decision:
     """Return the decision of a step about a subject."""
     return subject if isinstance(subject, NoOp) else step.plan(step.observe(cluster, subject), now)
-
-
-def _first_without_uid(objects: Iterable[Object]) -> tuple[str, str] | None:
-    """Return the field and the message of the first object without a UID; each stored object has one."""
-    for body in objects:
-        if not body["metadata"].get("uid"):
-            return f"{ref_of(body)}: metadata.uid", "is missing"
-    return None
 
 
 def to_document(step: Step, decision: Decision) -> Document:
@@ -112,10 +98,9 @@ def _action(action: Action) -> Document:
     }
     if action.subresource:
         document["subresource"] = action.subresource
-    if action.operations:
-        document["body"] = _plain(action.operations)
-    if action.body is not None:
-        document["body"] = _plain(action.body)
+    content = action.operations or action.body
+    if content is not None:
+        document["body"] = _plain(content)
     return document
 
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import urllib3
-
 from muster.cluster.errors import ApiGone, ClusterError
 from muster.cluster.http.client import Client
 from muster.cluster.interface import Object
 from muster.events.dead_letters import SELECTOR, DeadLetter, from_config_map
 from muster.events.parse import STRUCTURED
 from muster.objects.resources import CONFIGMAPS, Resource
+from muster.simulator.broker import HttpTarget, NoAnswerError
 
 BROKERS = Resource("eventing.knative.dev", "v1", "brokers", "Broker")
 BROKER = "muster"
@@ -65,13 +64,7 @@ def _stored(body: Object) -> StoredLetter:
 
 
 def redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) -> str:
-    """Send a dead letter again, and delete it once the broker has accepted it.
-
-    If a function fails on the event again, it is stored under another name.
-
-    Returns:
-        Why the letter was kept; "" if it was sent.
-    """
+    """Send a dead letter again, and delete it once accepted; return why it was kept, or ""."""
     if stored.letter is None or stored.error:
         return stored.error
     try:
@@ -85,19 +78,12 @@ def redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) 
 
 def to_url(url: str) -> Sender:
     """Return a sender that POSTs to the URL of a broker; a redirect counts as a refusal."""
+    target = HttpTarget(url)
 
     def send(event: Mapping[str, Any]) -> str:
         try:
-            answer = urllib3.request(
-                "POST",
-                url,
-                body=json.dumps(event),
-                headers={"Content-Type": STRUCTURED},
-                timeout=TIMEOUT_SECONDS,
-                redirect=False,
-                retries=False,
-            )
-        except urllib3.exceptions.HTTPError as error:
+            answer = target({"Content-Type": STRUCTURED}, json.dumps(event).encode(), TIMEOUT_SECONDS)
+        except NoAnswerError as error:
             return str(error)
         return _refusal(url, answer.status)
 

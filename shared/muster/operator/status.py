@@ -24,9 +24,6 @@ from muster.policy.reasons import Reason
 from muster.policy.status.conditions import READY, SCHEDULED
 
 _TYPES = (READY, SCHEDULED)
-_UNBOUND = "spec.nodeName="
-"""The field selector of pods without a node."""
-
 _ALWAYS_SERVED = (PODS, JOBS)
 """Kinds of which a 404 means that no API server answered; the others may not be installed."""
 
@@ -70,12 +67,7 @@ class Item:
 
 @dataclass
 class ClusterStatus:
-    """The owners, PodGroups and pods of a cluster or namespace that wait or run without a gang.
-
-    Attributes:
-        items: sorted by namespace and then by time, oldest first.
-        not_read: the kinds that may not be listed, with the API server's message.
-    """
+    """What waits or runs without a gang, oldest first, and why which kinds could not be listed."""
 
     items: list[Item] = field(default_factory=list)
     not_read: dict[str, str] = field(default_factory=dict)
@@ -103,7 +95,7 @@ def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
         return []
 
     marked = map(Pod.read, listed(PODS, labels=GROUP))
-    unmarked = map(Pod.read, listed(PODS, labels=f"!{GROUP}", fields=_UNBOUND))
+    unmarked = map(Pod.read, listed(PODS, labels=f"!{GROUP}", fields="spec.nodeName="))
     pods = _Pods([*marked, *(pod for pod in unmarked if GATE in pod.gates)])
     for kind in KINDS:
         owners = [kind.view.read(body) for body in listed(kind.resource)]
@@ -117,12 +109,12 @@ def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
 
 
 class _Pods:
-    """The pods that are still to end, by their PodGroup and by each of their owners.
+    """The pods that are still to end.
 
     Attributes:
         of_group: by namespace and name of the PodGroup; "" for pods without one.
         of_owner: by namespace, and label and value by which the pods of the owner are found.
-        named: namespaces and names of the groups and pods that a condition of an owner of all their pods
+        named: namespaces and names of the groups and pods that a condition of the owner of all their pods
             names.
     """
 
@@ -152,7 +144,6 @@ class _Pods:
 
 
 def _run(pods: Sequence[Pod]) -> bool:
-    """Whether there are pods, and none of them waits."""
     return bool(pods) and all(pod.bound for pod in pods)
 
 
@@ -170,14 +161,9 @@ def _of_owners(kind: OwnerKind, owners: Iterable[OwnerObject], pods: _Pods) -> I
         if ready and scheduled and ready.get("reason") == scheduled.get("reason"):
             ready = None
         for condition in filter(None, (ready, scheduled)):
-            item = Item(
-                metadata.namespace,
-                f"{kind.resource.kind.lower()}/{metadata.name}",
-                state,
-                condition.get("lastTransitionTime") or "",
-                condition.get("reason") or "",
-                condition.get("message") or "",
-            )
+            texts = (condition.get(name) or "" for name in ("lastTransitionTime", "reason", "message"))
+            what = f"{kind.resource.kind.lower()}/{metadata.name}"
+            item = Item(metadata.namespace, what, state, *texts)
             pods.note_names(item, label)
             yield item
 

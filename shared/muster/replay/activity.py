@@ -47,20 +47,12 @@ class Activity:
     @classmethod
     def from_fields(cls, fields: Mapping[str, Any], message: str, at: float) -> Activity:
         """Return the activity of a log line (`muster.runtime.telemetry.logs.outcome_line`)."""
-        namespace, name = fields.get("namespace", ""), fields.get("name", "")
-        full_name = f"{namespace}/{name}" if namespace else name
-        return cls(
-            at=at,
-            step=fields["step"],
-            trigger=str(fields.get("type", "")).rpartition(".")[2],
-            about=f"{fields.get('kind', '')} {full_name}".strip(),
-            outcome=fields["outcome"],
-            reason=fields["reason"],
-            message=message,
-            actions=fields["actions"],
-            status=fields["status"],
-            milliseconds=fields.get("duration_ms", 0.0),
-        )
+        name = "/".join(filter(None, (fields.get("namespace"), fields.get("name"))))
+        trigger = str(fields.get("type", "")).rpartition(".")[2]
+        about = f"{fields.get('kind', '')} {name}".strip()
+        same = {key: fields[key] for key in ("step", "outcome", "reason", "actions", "status")}
+        milliseconds = fields.get("duration_ms", 0.0)
+        return cls(at=at, trigger=trigger, about=about, message=message, milliseconds=milliseconds, **same)
 
 
 class ActivityHandler(logging.Handler):

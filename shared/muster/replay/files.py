@@ -21,21 +21,6 @@ class BadFileError(Exception):
         super().__init__(f"{location}: {' '.join(message.split())}")
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, unpacked if its name ends in `.gz`.
-
-    Raises:
-        BadFileError: the file cannot be read.
-    """
-    try:
-        content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise BadFileError(str(path), "cannot be decompressed") from None
-    except OSError as error:
-        raise BadFileError(str(path), error.strerror or "cannot be read") from None
-
-
 def read_text(path: Path) -> str:
     """Return the text of a file, unpacked if its name ends in `.gz`.
 
@@ -43,9 +28,14 @@ def read_text(path: Path) -> str:
         BadFileError: the file cannot be read, or is not UTF-8.
     """
     try:
-        return read_bytes(path).decode()
+        content = path.read_bytes()
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
     except UnicodeDecodeError as error:
         raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise BadFileError(str(path), "cannot be decompressed") from None
+    except OSError as error:
+        raise BadFileError(str(path), error.strerror or "cannot be read") from None
 
 
 def format_suffix(path: Path) -> str:
@@ -69,13 +59,13 @@ def yaml_documents(path: Path, text: str) -> list[Any]:
         raise BadFileError(str(path), f"is not YAML: {error}") from None
 
 
-def json_lines(path: Path, content: bytes) -> Iterator[tuple[str, Any]]:
+def json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     """Yield the location, `events.jsonl:3`, and the value of each line of JSON Lines that is not blank.
 
     Raises:
         BadFileError: a line is not JSON.
     """
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 yield f"{path}:{number}", json.loads(line)

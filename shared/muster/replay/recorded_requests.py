@@ -9,14 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from muster.replay.files import (
-    BadFileError,
-    format_suffix,
-    json_lines,
-    read_bytes,
-    read_text,
-    yaml_documents,
-)
+from muster.replay.files import BadFileError, format_suffix, json_lines, read_text, yaml_documents
 
 STRUCTURED = "application/cloudevents+json"
 
@@ -38,14 +31,13 @@ class RecordedRequest:
     @property
     def time(self) -> str:
         """The event's attribute `time` as sent; "" if it has none."""
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        if "ce-time" in headers:
-            return headers["ce-time"]
+        for name, value in self.headers.items():
+            if name.lower() == "ce-time":
+                return value
         try:
-            event = json.loads(self.body)
-        except (ValueError, RecursionError):
+            time = json.loads(self.body)["time"]
+        except (ValueError, RecursionError, LookupError, TypeError):
             return ""
-        time = event.get("time") if isinstance(event, dict) else None
         return time if isinstance(time, str) else ""
 
 
@@ -58,29 +50,24 @@ def read_events(path: Path) -> list[RecordedRequest]:
     Raises:
         BadFileError: the file cannot be read, has no event, or has a value that is no event.
     """
-    requests = [
-        request for location, document in _documents(path) for request in _requests(location, document)
-    ]
+    requests = [_request(location, document) for location, document in _documents(path)]
     if not requests:
         raise BadFileError(str(path), "has no event")
     return requests
 
 
 def _documents(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the location and content of each event."""
     if format_suffix(path) in {".jsonl", ".ndjson"}:
-        yield from json_lines(path, read_bytes(path))
+        yield from json_lines(path, read_text(path))
         return
     documents = yaml_documents(path, read_text(path))
     for number, document in enumerate(documents, start=1):
-        yield str(path) if len(documents) == 1 else f"{path}: document {number}", document
-
-
-def _requests(location: str, document: Any) -> Iterator[RecordedRequest]:
-    if isinstance(document, list):
-        for number, entry in enumerate(document):
-            yield _request(f"{location}[{number}]", entry)
-    else:
-        yield _request(location, document)
+        location = str(path) if len(documents) == 1 else f"{path}: document {number}"
+        if isinstance(document, list):
+            yield from ((f"{location}[{place}]", entry) for place, entry in enumerate(document))
+        else:
+            yield location, document
 
 
 def _request(location: str, document: Any) -> RecordedRequest:

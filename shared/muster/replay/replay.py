@@ -151,9 +151,8 @@ def event_of(request: RecordedRequest) -> CloudEvent:
 
 def without_groups(snapshot: RecordedObjects) -> RecordedObjects:
     """Return a snapshot without the groups and Workloads of Muster."""
-    return RecordedObjects(
-        snapshot.checkpoint, [body for body in snapshot.objects if not is_musters_group(body)]
-    )
+    kept = [body for body in snapshot.objects if not is_musters_group(body)]
+    return RecordedObjects(snapshot.checkpoint, kept)
 
 
 def is_musters_group(body: Object) -> bool:
@@ -206,7 +205,11 @@ class ReplayStack:
     def __enter__(self) -> Self:
         self.server.start()
         self.server.load(_definitions())
-        self._load(_known_objects(self.objects))
+        try:
+            self.server.load(_known_objects(self.objects))
+        except ApiError as error:
+            self.server.stop()
+            raise BadFileError("objects", error.message) from None
         self._client = Direct.to(self.server, user_agent="muster-replay")
         self._broker = Broker(_wiring_of(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
         self._watched = self._list_watched()
@@ -216,10 +219,7 @@ class ReplayStack:
         self.server.stop()
 
     def deliver(self, event: CloudEvent) -> bool:
-        """Deliver an event, and then the events of the functions' writes until there are none.
-
-        Returns:
-            Whether anything was written.
+        """Deliver an event, then the events of the functions' writes until there are none; whether any wrote.
 
         Raises:
             NeverQuietError: the functions never stopped writing.
@@ -229,20 +229,15 @@ class ReplayStack:
             for number in range(MAX_ROUNDS):
                 before = len(self.activities)
                 self._broker.pump()
-                if not any(map(_may_continue, self.activities[before:])):
+                # A function wrote, or the broker will deliver the event again.
+                came = self.activities[before:]
+                if not any(each.actions > 0 or each.outcome == "requeue" for each in came):
                     return number > 0
                 for change in self._changes():
                     self._broker.publish(change)
         raise NeverQuietError(
             f"after {event['subject'] or event['type']} the functions wrote {MAX_ROUNDS} times in a row"
         )
-
-    def _load(self, objects: Objects) -> None:
-        try:
-            self.server.load(objects)
-        except ApiError as error:
-            self.server.stop()
-            raise BadFileError("objects", error.message) from None
 
     def _subscribers(self) -> Mapping[str, Target | str]:
         files = step_files(self.overlay)
@@ -298,11 +293,6 @@ class ReplayStack:
         headers, body = to_event(verb, changed, Mode.RESOURCE, self.server.url)
         uid, version = changed["metadata"]["uid"], _version(changed)
         return CloudEvent.from_http({**headers, "Ce-Id": f"{uid}-{version}-{verb}"}, body)
-
-
-def _may_continue(activity: Activity) -> bool:
-    """Whether a function wrote, or the broker will deliver the event again."""
-    return activity.actions > 0 or activity.outcome == "requeue"
 
 
 def _version(body: Object) -> int:

@@ -44,19 +44,16 @@ class RecordedObjects:
 
     @cached_property
     def objects(self) -> Objects:
-        """All objects; of several with the same kind and name only the last."""
-        return _latest([*self.shared, *self.own])
+        """All objects; of several with the same group, kind and name only the last."""
+        latest: dict[tuple[str, Named], Object] = {}
+        for body in [*self.shared, *self.own]:
+            latest[body["apiVersion"].rpartition("/")[0], _name_of(body)] = body
+        return list(latest.values())
 
 
 @dataclass(frozen=True)
 class LocatedObject:
-    """An object and where it was written.
-
-    Attributes:
-        path: of the file.
-        document: number of the document in the file, from 1.
-        body: the object.
-    """
+    """An object, its file, and the number of its document in the file, from 1."""
 
     path: Path
     document: int
@@ -85,11 +82,7 @@ def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
 
 
 def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
-    """Yield the objects of a file with the number of their document.
-
-    Args:
-        path: of the file.
-        skip_others: whether documents that are no objects, such as a kustomization, are skipped.
+    """Yield the objects of a file; documents such as a kustomization are skipped, or refused.
 
     Raises:
         BadFileError: the file cannot be read, or has a value that is no object.
@@ -128,9 +121,7 @@ def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
 def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> Counter[Named]:
     """Return the objects that events are about with the number of their events, without deleted ones.
 
-    Args:
-        requests: the events.
-        owners_only: whether only TrainJobs, JobSets and Jobs count: the functions may make the others.
+    With `owners_only` only TrainJobs, JobSets and Jobs count: the functions may make the others.
     """
     counts: Counter[Named] = Counter()
     deleted: set[Named] = set()
@@ -170,7 +161,7 @@ def missing_objects(
     for named in lacking[:SHOWN]:
         kind, namespace, name = named
         count = objects[named]
-        about = f"{count} event names" if count == 1 else f"{count} events name"
+        about = "1 event names" if count == 1 else f"{count} events name"
         elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.own)]
         advice = f"; --moment {_quoted(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
         yield f"{place} lacks {kind} {namespace}/{name}, which {about}{advice}"
@@ -183,9 +174,11 @@ def _quoted(checkpoint: str) -> str:
 
 
 def _names(objects: Iterable[Object]) -> set[Named]:
-    return {
-        (body["kind"], body["metadata"].get("namespace") or "", body["metadata"]["name"]) for body in objects
-    }
+    return set(map(_name_of, objects))
+
+
+def _name_of(body: Object) -> Named:
+    return body["kind"], body["metadata"].get("namespace") or "", body["metadata"]["name"]
 
 
 def _looks_like_objects(document: Any) -> bool:
@@ -217,7 +210,7 @@ def _objects(location: str, document: Any) -> Iterator[Object]:
 def _with_kind(entry: Any, collection: Mapping[str, Any]) -> Any:
     """Return an item with the kind of its typed list: the API server omits it in the items of a JobList."""
     kind = str(collection.get("kind", "")).removesuffix("List")
-    if not isinstance(entry, dict) or not kind or "kind" in entry:
+    if not isinstance(entry, dict) or not kind:
         return entry
     return {"apiVersion": collection.get("apiVersion"), "kind": kind, **entry}
 
@@ -240,13 +233,3 @@ def _checked(location: str, body: Object) -> Object:
         if not isinstance(value, str) or not value:
             raise BadFileError(f"{location}: {path}", "must be a non-empty string")
     return {**body, "metadata": {name: value for name, value in metadata.items() if value is not None}}
-
-
-def _latest(objects: Iterable[Object]) -> Objects:
-    """Return the last object of each API group, kind, namespace and name."""
-    by_key: dict[tuple[str, ...], Object] = {}
-    for body in objects:
-        metadata = body["metadata"]
-        group = body["apiVersion"].rpartition("/")[0]
-        by_key[group, body["kind"], metadata.get("namespace") or "", metadata["name"]] = body
-    return list(by_key.values())

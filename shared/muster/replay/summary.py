@@ -29,26 +29,22 @@ def summarize(objects: Iterable[Object]) -> Summary:
     for body in ordered:
         if body["kind"] == "Pod":
             pods[body["metadata"].get("namespace", ""), group_of(body)].append(body)
+    owners = [body for body in ordered if body["kind"] in OWNER_KINDS and muster_conditions(body)]
     return {
         "workloads": [_workload(body) for body in ordered if body["kind"] == "Workload"],
         "podGroups": [_pod_group(body, pods) for body in ordered if body["kind"] == "PodGroup"],
-        "owners": [
-            _owner(body) for body in ordered if body["kind"] in OWNER_KINDS and muster_conditions(body)
-        ],
+        "owners": [_owner(body) for body in owners],
     }
 
 
 def muster_conditions(owner: Object) -> list[Object]:
     """Return the conditions that Muster wrote on an owner, without the prefix they have on a Job."""
     conditions = (owner.get("status") or {}).get("conditions") or []
-    unprefixed = [
-        {**entry, "type": str(entry.get("type")).removeprefix(CONDITION_PREFIX)} for entry in conditions
-    ]
-    return [condition for condition in unprefixed if condition["type"] in MUSTER_CONDITIONS]
+    named = [{**each, "type": str(each.get("type")).removeprefix(CONDITION_PREFIX)} for each in conditions]
+    return [condition for condition in named if condition["type"] in MUSTER_CONDITIONS]
 
 
-def policy_text(policy: Mapping[str, Any]) -> str:
-    """Return a schedulingPolicy of a summary as text: `minCount 3` or `basic`."""
+def _policy_text(policy: Mapping[str, Any]) -> str:
     gang = policy.get("gang")
     return f"minCount {gang['minCount']}" if gang else "basic"
 
@@ -56,14 +52,14 @@ def policy_text(policy: Mapping[str, Any]) -> str:
 def as_lines(summary: Summary) -> Iterator[str]:
     """Yield the summary as lines of text."""
     for workload in summary["workloads"]:
-        groups = ", ".join(f"{name} ({policy_text(policy)})" for name, policy in workload["groups"].items())
+        groups = ", ".join(f"{name} ({_policy_text(policy)})" for name, policy in workload["groups"].items())
         yield f"Workload {workload['namespace']}/{workload['name']} of {workload['owner']}: {groups}"
     for group in summary["podGroups"]:
         pods = group["pods"]
         counts = f"{pods['bound']} of {pods['total']} pods bound, {pods['gated']} gated"
         name = f"{group['namespace']}/{group['name']}"
         owners = ", ".join(group["owners"])
-        yield f"PodGroup {name}: {policy_text(group['schedulingPolicy'])}, owners {owners}; {counts}"
+        yield f"PodGroup {name}: {_policy_text(group['schedulingPolicy'])}, owners {owners}; {counts}"
     for owner in summary["owners"]:
         yield f"{owner['kind']} {owner['namespace']}/{owner['name']}"
         for condition in owner["conditions"]:

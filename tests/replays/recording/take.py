@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from muster.replay.files import json_lines, read_bytes, read_text, yaml_documents
+from muster.replay.files import json_lines, read_text, yaml_documents
 
 Object = dict[str, Any]
 
@@ -53,7 +53,7 @@ def _files(folder: Path, story: str) -> tuple[Path, Path, Path]:
 
 
 def _events(path: Path) -> list[Object]:
-    return [event for _, event in json_lines(path, read_bytes(path))]
+    return [event for _, event in json_lines(path, read_text(path))]
 
 
 def _lines(events: Iterable[Object]) -> str:
