@@ -18,7 +18,7 @@ import pytest
 from muster.data import EVENTING
 from muster.local.functions import WsgiServer
 from muster.local.stories.story import story_named
-from muster.replay.replay import ReplayInput, ReplayResult, replay
+from muster.replay.replay import ReplayResult, replay
 from muster.scaffold import REACTIONS, write_step
 from muster.simulator.overlays import load, of_kind
 from muster.testing import RunningStack, shipped
@@ -120,10 +120,10 @@ _CHAT = {"NotYet", "ChatTold", "ToldBefore"}
 def _replayed(minutes: int, *, sweep: bool = True) -> ReplayResult:
     """Replay the waiting gang so many minutes after the scheduler refused it."""
     recording = shipped("does-not-fit")
-    waiting = next(moment for moment in recording.moments if moment.checkpoint == "unschedulable")
+    waiting = recording.at("unschedulable")
     refused = recording.case("PodGroup update", moment="unschedulable").now
-    events = ReplayInput((recording.event("PodGroup update"),), sweep=sweep)
-    return replay(events, [waiting], refused + timedelta(minutes=minutes), overlay=EXAMPLES / "tell_chat")
+    events, now = [recording.event("PodGroup update")], refused + timedelta(minutes=minutes)
+    return replay(events, waiting, now, sweep=sweep, overlay=EXAMPLES / "tell_chat")
 
 
 def _reasons(end: ReplayResult) -> set[str]:

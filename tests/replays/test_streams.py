@@ -15,13 +15,11 @@ import pytest
 from muster.objects import yaml_files
 from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.replay import (
-    ReplayInput,
     ReplayResult,
     ReplayStack,
     event_of,
     is_musters_group,
     replay,
-    replay_each,
 )
 from muster.replay.snapshots import Object, Objects, RecordedObjects
 from muster.replay.summary import is_gated, summarize
@@ -136,7 +134,7 @@ FIRST = [
 
 def run(moment: Moment, captures: tuple[RecordedRequest, ...], *, sweep: bool = False) -> ReplayResult:
     """Replay at a moment; assert that no event becomes a dead letter."""
-    end = replay(ReplayInput(captures, sweep=sweep), [moment.world], NOW)
+    end = replay(captures, moment.world.objects, NOW, sweep=sweep)
     assert end.dead_letters == ()
     return end
 
@@ -190,20 +188,3 @@ def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> 
 def test_a_sweep_alone_does_everything(moment: Moment) -> None:
     """Without any events, sweeps create the same groups."""
     assert groups_of(run(moment, (), sweep=True).objects) == moment.expected
-
-
-def test_a_job_is_followed_through_all_its_sizes() -> None:
-    """The minCount is 4, then 6 once six pods are bound, then 2; all groups go with the Job."""
-    resizes = ("running", "before resize_gang to 6", "running with 6", "before resize_gang to 2")
-    moments = (_BORN, *resizes, "deleted")
-    worlds = [recorded.world_at("4-job-scaled", at) for at in moments]
-    ends = replay_each(ReplayInput(recorded.events("4-job-scaled")), worlds, NOW)
-    sizes = [[minimum(manifest) for manifest in end.of_kind("Workload", "PodGroup")] for end in ends]
-    assert sizes == [[4, 4], [4, 4], [4, 4], [6, 6], [2, 2], []]
-
-
-def minimum(obj: Object) -> int:
-    """Return minCount of a PodGroup, or of the only template of a Workload."""
-    spec = obj["spec"]["podGroupTemplates"][0] if obj["kind"] == "Workload" else obj["spec"]
-    size: int = spec["schedulingPolicy"]["gang"]["minCount"]
-    return size

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 
-from muster.replay.replay import ReplayInput, replay
+from muster.replay.replay import replay
 from muster.replay.snapshots import Object
 from muster.replay.summary import summarize
 from tests.replays import recorded
@@ -30,7 +30,7 @@ def conditions(story: str) -> dict[str, list[Object]]:
     """Return the owners' conditions after a replay of all events, by the moment it begins with."""
     owners_by_moment = {}
     for world in recorded.moments(story):
-        end = replay(ReplayInput(recorded.events(story)), [world], LATER)
+        end = replay(recorded.events(story), world.objects, LATER)
         owners_by_moment[world.checkpoint] = summarize(end.objects)["owners"]
     return owners_by_moment
 

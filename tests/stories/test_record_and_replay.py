@@ -115,7 +115,7 @@ def test_a_recorded_story_is_replayed_by_the_embedded_server(story: Recorded) ->
 )
 def test_functions_that_run_make_the_recorded_end_of_it(story: Recorded, arranged: list[str]) -> None:
     """Each function, served as in a container, gets all events over HTTP and creates the recorded groups."""
-    with served(without_groups(story.end).objects) as (server, urls):
+    with served(without_groups(story.end.objects)) as (server, urls):
         for url in urls:
             result = CliRunner().invoke(main, ["replay", str(story.events), "--to", url, *arranged])
             assert result.exit_code == 0, result.output

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from muster.replay.replay import ReplayInput, ReplayResult, replay
+from muster.replay.replay import ReplayResult, replay
 from muster.replay.summary import summarize
 from muster.runtime import steps
 from muster.simulator.overlays import CLUSTER
@@ -68,8 +68,8 @@ def as_it_is(step: str) -> ReplayResult:
 def run(step: str, overlay: Path = CLUSTER) -> ReplayResult:
     """Replay the recording of a step through all functions of an overlay."""
     story, moment = WORLDS[step]
-    events = ReplayInput(recorded.events(story))
-    return replay(events, [recorded.world_at(story, moment)], NOW, overlay=overlay)
+    world = recorded.world_at(story, moment).objects
+    return replay(recorded.events(story), world, NOW, overlay=overlay)
 
 
 def writers(end: ReplayResult) -> set[str]:

@@ -14,9 +14,9 @@ from muster.cli.arguments import BadInput, errors_as_bad_input
 from muster.cli.output import CommandError, echo_data, output_option
 from muster.cli.overlays import overlay_option
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
-from muster.replay.replay import NeverQuietError, ReplayInput, ReplayResult, event_of, replay, without_groups
+from muster.replay.replay import NeverQuietError, ReplayResult, event_of, replay, without_groups
 from muster.replay.snapshots import (
-    RecordedObjects,
+    Objects,
     choose,
     first_with,
     missing_objects,
@@ -24,7 +24,7 @@ from muster.replay.snapshots import (
     read_snapshots,
 )
 from muster.replay.summary import Summary, as_lines, summarize
-from muster.simulator.broker import CloudEvent, HttpTarget, NoAnswerError
+from muster.simulator.broker import HttpTarget, NoAnswerError
 from muster.simulator.broker.delivery import is_success
 
 ANSWER_SECONDS = 10.0
@@ -91,19 +91,19 @@ def command(  # noqa: PLR0913 - one argument for each option
     with errors_as_bad_input():
         requests = [request for path in event_files for request in read_events(path)]
         for request in requests:
-            _warn(request.location, event_of(request))
+            event_of(request)  # the file is refused before any event is delivered
         stream = [request for request in requests for _ in range(1 + duplicates)]
         if shuffle is not None:
             random.Random(shuffle).shuffle(stream)  # noqa: S311 - a reproducible order
         if url:
             _send(stream, url)
             return
-        snapshot = _snapshot(object_files, moment, requests)
+        objects = _objects(object_files, moment, requests)
         if drop_groups:
-            snapshot = without_groups(snapshot)
+            objects = without_groups(objects)
         now = max(time_of(request, _EPOCH) for request in requests)
         try:
-            result = replay(ReplayInput(tuple(stream), sweep), [snapshot], now, overlay=overlay)
+            result = replay(stream, objects, now, sweep=sweep, overlay=overlay)
         except NeverQuietError as error:
             raise CommandError(str(error)) from None
     summary = summarize(result.objects)
@@ -119,23 +119,14 @@ def command(  # noqa: PLR0913 - one argument for each option
         raise SystemExit(1)
 
 
-def _warn(location: str, event: CloudEvent) -> None:
-    """Print a warning if an event of ApiServerSource lacks the attributes that triggers filter by."""
-    if event["type"].startswith("dev.knative.apiserver.") and not (event["kind"] and event["apiversion"]):
-        click.echo(
-            f"muster: {location}: no trigger matches without the extensions apiversion and kind",
-            err=True,
-        )
-
-
-def _snapshot(paths: Sequence[Path], moment: str, requests: Sequence[RecordedRequest]) -> RecordedObjects:
+def _objects(paths: Sequence[Path], moment: str, requests: Sequence[RecordedRequest]) -> Objects:
     """Return the moment to replay at; say which of the owners that the events name are not in it."""
     snapshots = read_snapshots(paths)
     owners = objects_of_events(requests)
     chosen = choose(snapshots, moment, lambda known: first_with(owners, known))
     for line in missing_objects(owners, chosen, snapshots) if paths else ():
         click.echo(f"muster: {line}", err=True)
-    return chosen
+    return chosen.objects
 
 
 def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:

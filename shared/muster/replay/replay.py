@@ -19,7 +19,7 @@ from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import BadFileError
 from muster.replay.recorded_requests import RecordedRequest
-from muster.replay.snapshots import Object, Objects, RecordedObjects
+from muster.replay.snapshots import Object, Objects
 from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
@@ -76,23 +76,21 @@ class ReplayResult:
         )
 
 
-@dataclass(frozen=True)
-class ReplayInput:
-    """The recorded events to deliver, and whether a sweep follows them."""
-
-    requests: tuple[RecordedRequest, ...]
-    sweep: bool = False
-
-
 def replay(
-    events: ReplayInput, snapshots: Iterable[RecordedObjects], now: datetime, *, overlay: Path = CLUSTER
+    requests: Iterable[RecordedRequest],
+    objects: Objects,
+    now: datetime,
+    *,
+    sweep: bool = False,
+    overlay: Path = CLUSTER,
 ) -> ReplayResult:
-    """Deliver the events in each snapshot in turn until no function writes; return the last result.
+    """Deliver events until no function writes.
 
     Args:
-        events: the events.
-        snapshots: of the cluster, usually one; see `replay_each`.
+        requests: the recorded events.
+        objects: all objects of the cluster at the start.
         now: the time in conditions and Events.
+        sweep: whether a sweep follows the events.
         overlay: the kustomization folder with triggers, sources and steps; without a Broker it is replayed
             beside Muster's own overlay.
 
@@ -100,35 +98,15 @@ def replay(
         BadFileError: a request in a file is no CloudEvent, or a field of an object has the wrong type.
         NeverQuietError: the functions never stopped writing.
     """
-    *_, result = replay_each(events, snapshots, now, overlay=overlay)
-    return result
-
-
-def replay_each(
-    events: ReplayInput, snapshots: Iterable[RecordedObjects], now: datetime, *, overlay: Path = CLUSTER
-) -> Iterator[ReplayResult]:
-    """Replay as `replay` does, but yield the result of each snapshot.
-
-    Each snapshot but the first keeps the groups that the functions made in the one before, with the status
-    that it has recorded for them.
-    """
-    result = ReplayResult([], (), ())
-    for number, snapshot in enumerate(snapshots):
-        # The embedded API server stores objects as they are, also groups whose owners have no uid or name.
-        if found := first_type_fault(snapshot.objects):
-            raise BadFileError(*found)
-        objects = _carry_over(snapshot.objects, result.objects) if number else snapshot.objects
-        with ReplayStack(objects, now, overlay=overlay) as stack:
-            for request in events.requests:
-                stack.deliver(event_of(request))
-            if events.sweep:
-                stack.deliver(SWEEP)
-            result = ReplayResult(
-                stack.server.snapshot(),
-                (*result.activities, *stack.activities),
-                (*result.dead_letters, *stack.dead_letters),
-            )
-        yield result
+    # The embedded API server stores objects as they are, also groups whose owners have no uid or name.
+    if found := first_type_fault(objects):
+        raise BadFileError(*found)
+    with ReplayStack(objects, now, overlay=overlay) as stack:
+        for request in requests:
+            stack.deliver(event_of(request))
+        if sweep:
+            stack.deliver(SWEEP)
+        return ReplayResult(stack.server.snapshot(), tuple(stack.activities), tuple(stack.dead_letters))
 
 
 SWEEP = CloudEvent(
@@ -149,37 +127,15 @@ def event_of(request: RecordedRequest) -> CloudEvent:
     return event.without(TTL)
 
 
-def without_groups(snapshot: RecordedObjects) -> RecordedObjects:
-    """Return a snapshot without the groups and Workloads of Muster."""
-    kept = [body for body in snapshot.objects if not is_musters_group(body)]
-    return RecordedObjects(snapshot.checkpoint, kept)
+def without_groups(objects: Objects) -> Objects:
+    """Return objects without the groups and Workloads of Muster."""
+    return [body for body in objects if not is_musters_group(body)]
 
 
 def is_musters_group(body: Object) -> bool:
     """Whether an object is a group or Workload of Muster; not if its labels are no mapping."""
     labels = body["metadata"].get("labels")
     return body["kind"] in GROUP_KINDS and isinstance(labels, dict) and is_musters(labels)
-
-
-def _carry_over(recorded: Objects, before: Objects) -> Objects:
-    """Return recorded objects with Muster's groups replaced by those of before, with their recorded status.
-
-    A group whose owners are all gone would have been garbage collected, and is left out.
-    """
-    others = [body for body in recorded if not is_musters_group(body)]
-    recorded_groups = {
-        (body["kind"], body["metadata"]["name"]): body for body in recorded if is_musters_group(body)
-    }
-    live_uids = {body["metadata"].get("uid") for body in others}
-    groups: Objects = []
-    # Workloads first, since they may own PodGroups.
-    for group in sorted(filter(is_musters_group, before), key=lambda body: body["kind"] != "Workload"):
-        owners = {owner["uid"] for owner in group["metadata"].get("ownerReferences") or []}
-        status = recorded_groups.get((group["kind"], group["metadata"]["name"]), {}).get("status")
-        if owners & live_uids:
-            groups.append({**group, **({"status": status} if status else {})})
-            live_uids.add(group["metadata"]["uid"])
-    return [*others, *groups]
 
 
 @dataclass

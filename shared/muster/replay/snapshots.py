@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,25 +29,10 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class RecordedObjects:
-    """All objects of a cluster at one moment.
-
-    Attributes:
-        checkpoint: the moment's name in the recording; "" if the files have no moments.
-        own: the objects of this moment alone, in the order of the files.
-        shared: the objects of all moments; the same list for each of them.
-    """
+    """All objects of a cluster at a moment; its name is "" if the files have no moments."""
 
     checkpoint: str
-    own: Objects
-    shared: Objects = field(default_factory=list)
-
-    @cached_property
-    def objects(self) -> Objects:
-        """All objects; of several with the same group, kind and name only the last."""
-        latest: dict[tuple[str, Named], Object] = {}
-        for body in [*self.shared, *self.own]:
-            latest[body["apiVersion"].rpartition("/")[0], _name_of(body)] = body
-        return list(latest.values())
+    objects: Objects
 
 
 @dataclass(frozen=True)
@@ -77,8 +61,13 @@ def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
             objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
             objects.extend(_objects(location, document))
     if not checkpoints:
-        return [RecordedObjects("", always)]
-    return [RecordedObjects(name, objects, always) for name, objects in checkpoints.items()]
+        return [RecordedObjects("", _latest(always))]
+    return [RecordedObjects(name, _latest([*always, *own])) for name, own in checkpoints.items()]
+
+
+def _latest(objects: Iterable[Object]) -> Objects:
+    """Return the last object of each API group, kind, namespace and name."""
+    return list({(body["apiVersion"].rpartition("/")[0], _name_of(body)): body for body in objects}.values())
 
 
 def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
@@ -162,7 +151,7 @@ def missing_objects(
         kind, namespace, name = named
         count = objects[named]
         about = "1 event names" if count == 1 else f"{count} events name"
-        elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.own)]
+        elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.objects)]
         advice = f"; --moment {_quoted(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
         yield f"{place} lacks {kind} {namespace}/{name}, which {about}{advice}"
     if len(lacking) > SHOWN:
