@@ -20,7 +20,6 @@ class Gates:
         workload_with_job: `job.spec.scheduling`.
         pod_group_preemption_policy: `preemptionPolicy` of groups and templates.
         dra_workload_resource_claims: `resourceClaims` of groups and templates.
-        workload_aware_preemption: priority and `disruptionMode` of 1.36's groups; always on in 1.37.
         served: the versions of scheduling.k8s.io beside v1 that `--runtime-config` enables.
     """
 
@@ -30,5 +29,4 @@ class Gates:
     workload_with_job: bool = False
     pod_group_preemption_policy: bool = False
     dra_workload_resource_claims: bool = False
-    workload_aware_preemption: bool = False
     served: frozenset[str] = frozenset({"v1beta1", "v1alpha3", "v1alpha2"})

@@ -23,15 +23,14 @@ CLASSES = (SCHEDULING, "priorityclasses")
 NAMESPACES = ("", "namespaces")
 POD_GROUPS = (SCHEDULING, "podgroups")
 
-PRIORITIZED = frozenset({"Pod", "PodGroup", "CompositePodGroup"})
-
 
 def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
     """Change a new object as the admission plugins do; it is a fresh copy."""
     _in_live_namespace(store, kind, obj)
     if kind.custom:
         return
-    if kind.kind in PRIORITIZED and _has_priority(kind, gates):
+    of_group = kind.kind in {"PodGroup", "CompositePodGroup"} and kind.version != "v1alpha2"
+    if kind.kind == "Pod" or (of_group and gates.generic_workload):
         _set_priority(store, kind, obj, gates)
     if kind.kind == "Pod":
         _default_tolerations(obj)
@@ -116,14 +115,6 @@ def _in_live_namespace(store: Store, kind: Kind, obj: Object) -> None:
         message = f"namespace {name} is being terminated"
         cause = {"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}
         raise refused(kind.group, kind.plural, name_of(obj), why, [cause])
-
-
-def _has_priority(kind: Kind, gates: Gates) -> bool:
-    if kind.kind == "Pod":
-        return True
-    if kind.version == "v1alpha2":
-        return gates.workload_aware_preemption
-    return gates.generic_workload
 
 
 def _set_priority(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:

@@ -26,7 +26,8 @@ META_RESET_BY_STATUS = (
 
 def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
     """Set the fields of a new object that the server owns: status, generation, the selector of a Job."""
-    drop_disabled_fields(kind, obj, None, gates)
+    if not kind.custom:
+        drop_disabled_fields(kind, obj, None, gates)
     if kind.version == "v1alpha2" and kind.kind == "PodGroup":
         # A disabled gate drops the field, and the storage sets the default again when it decodes the object.
         obj["spec"].setdefault("disruptionMode", "Pod")
@@ -99,7 +100,8 @@ def _new_namespace(namespace: Object) -> None:
 
 def prepare_changed(kind: Kind, obj: Object, old: Object, gates: Gates) -> None:
     """Restore what the main endpoint cannot write; increment the generation if the spec changed."""
-    drop_disabled_fields(kind, obj, old, gates)
+    if not kind.custom:
+        drop_disabled_fields(kind, obj, old, gates)
     if kind.has_status:
         _restore(obj, old, "status")
     if kind.kind == "Namespace" and not kind.custom:

@@ -78,14 +78,9 @@ _POLICY_1_36 = Struct(
 )
 _TEMPLATE_REF_1_36 = Struct({"workloadName": _SUBDOMAIN, "podGroupTemplateName": _LABEL})
 _REFERENCE_1_36 = Struct({"workload": Field(optional=True, struct=_TEMPLATE_REF_1_36)}, ("workload",))
-_COMMON_1_36 = {
-    "schedulingConstraints": Field(immutable=True, optional=True, struct=CONSTRAINTS),
-    "disruptionMode": Field(immutable=True, optional=True, values=("Pod", "PodGroup")),
-    "priorityClassName": Field(immutable=True, optional=True, form=names.dns_subdomain),
-    "priority": Field(immutable=True, most=MAX_PRIORITY),
-}
+_CONSTRAINTS_1_36 = {"schedulingConstraints": Field(immutable=True, optional=True, struct=CONSTRAINTS)}
 _TEMPLATE_1_36 = Struct(
-    {"name": _LABEL, "schedulingPolicy": Field(always=True, struct=_POLICY_1_36), **_COMMON_1_36}
+    {"name": _LABEL, "schedulingPolicy": Field(always=True, struct=_POLICY_1_36), **_CONSTRAINTS_1_36}
 )
 _TEMPLATES_1_36 = Field(
     immutable=True, max_items=MAX_TEMPLATES, required=True, named=True, struct=_TEMPLATE_1_36
@@ -123,7 +118,7 @@ _SPECS_1_36 = {
         {
             "podGroupTemplateRef": Field(immutable=True, optional=True, struct=_REFERENCE_1_36),
             "schedulingPolicy": Field(immutable=True, always=True, struct=_POLICY_1_36),
-            **_COMMON_1_36,
+            **_CONSTRAINTS_1_36,
         }
     ),
 }
