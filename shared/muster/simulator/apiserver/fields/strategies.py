@@ -14,7 +14,7 @@ from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
 from muster.simulator.apiserver.patches.apply import Path
 from muster.simulator.apiserver.refusals import FieldError
-from muster.simulator.apiserver.validation import custom, definitions, groups, job, metadata, other_kinds, pod
+from muster.simulator.apiserver.validation import custom, groups, job, metadata, other_kinds, pod
 
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 LEGACY_LABELS = ("controller-uid", "job-name")
@@ -182,7 +182,6 @@ CHECKS: Mapping[str, Checks] = {
     "ConfigMap": (other_kinds.config_map, other_kinds.changed_config_map),
     "Secret": _same(other_kinds.config_map),
     "Event": _same(other_kinds.event),
-    "CustomResourceDefinition": _same(definitions.check_new),
 }
 
 

@@ -37,8 +37,6 @@ class DeleteOptions:
     propagation: str = ""
     grace: int | None = None
     uid: str = ""
-    version: str = ""
-    dry_run: bool = False
 
 
 def options_of(request: Request) -> DeleteOptions:
@@ -57,8 +55,6 @@ def options_of(request: Request) -> DeleteOptions:
         propagation=policy,
         grace=grace,
         uid=at(body, "preconditions", "uid") or "",
-        version=at(body, "preconditions", "resourceVersion") or "",
-        dry_run=request.dry_run or bool(body.get("dryRun")),
     )
 
 
@@ -75,36 +71,30 @@ class Deleter:
             record = self.store.get(kind.group_resource, target.key)
             if record is None:
                 raise refusals.not_found(kind.group, kind.plural, target.name)
-            self._admit(kind, record, options, request)
+            _check_precondition(kind, record.obj, options)
+            old = record.obj | {"apiVersion": kind.api_version}
+            chain.validate(self.store, kind, None, old, request.user)
+            if request.dry_run:
+                return Response(200, encoded(kind.api_version, kind.kind, record))
             deleted, after = self.remove(kind, record, options)
         if deleted and kind.group_resource not in RETURNED_KINDS:
             return Response(200, refusals.success(kind.group, kind.plural, target.name, uid_of(record.obj)))
         return Response(200, encoded(kind.api_version, kind.kind, after))
 
-    def _admit(self, kind: Kind, record: ObjectRecord, options: DeleteOptions, request: Request) -> None:
-        _check_preconditions(kind, record.obj, options)
-        old = record.obj | {"apiVersion": kind.api_version}
-        chain.validate(self.store, kind, None, old, request.user)
-
     def remove(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> tuple[bool, ObjectRecord]:
         """Delete an object, or set its deletionTimestamp if a finalizer or a kubelet has to act first."""
         obj = record.obj
-        _check_preconditions(kind, obj, options)
         if kind.group_resource == ("", "namespaces"):
-            return False, self._terminate_namespace(kind, record, options)
+            return False, self._terminate_namespace(kind, record)
         finalizers = _finalizers(kind, obj["metadata"], options)
         immediate, seconds = strategies.graceful_deletion(kind, obj, options.grace)
         if not immediate or finalizers or strategies.marks_before_removal(kind):
-            record = self._mark(kind, record, finalizers, seconds, dry_run=options.dry_run)
+            record = self._mark(kind, record, finalizers, seconds)
         if not immediate or finalizers:
             return False, record
-        if not options.dry_run:
-            return True, self.store.remove(kind.group_resource, (namespace_of(obj), name_of(obj)))
-        return True, record
+        return True, self.store.remove(kind.group_resource, (namespace_of(obj), name_of(obj)))
 
-    def _mark(
-        self, kind: Kind, record: ObjectRecord, finalizers: list[str], seconds: int, *, dry_run: bool
-    ) -> ObjectRecord:
+    def _mark(self, kind: Kind, record: ObjectRecord, finalizers: list[str], seconds: int) -> ObjectRecord:
         obj = record.obj
         metadata = dict(obj["metadata"])
         if not metadata.get("deletionTimestamp"):
@@ -115,11 +105,9 @@ class Deleter:
         if finalizers:
             metadata["finalizers"] = finalizers
         changed = obj | {"metadata": metadata}
-        if changed == obj:
-            return record
-        return ObjectRecord(changed) if dry_run else self.store.put(kind.group_resource, changed)
+        return record if changed == obj else self.store.put(kind.group_resource, changed)
 
-    def _terminate_namespace(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> ObjectRecord:
+    def _terminate_namespace(self, kind: Kind, record: ObjectRecord) -> ObjectRecord:
         obj = record.obj
         if name_of(obj) in UNDELETABLE_NAMESPACES:
             raise refusals.refused("", "namespaces", name_of(obj), "this namespace may not be deleted")
@@ -128,22 +116,15 @@ class Deleter:
         metadata = strategies.deletion_metadata(obj, 0)
         metadata.pop("deletionGracePeriodSeconds")
         changed = obj | {"metadata": metadata, "status": {"phase": "Terminating"}}
-        return ObjectRecord(changed) if options.dry_run else self.store.put(kind.group_resource, changed)
+        return self.store.put(kind.group_resource, changed)
 
 
-def _check_preconditions(kind: Kind, obj: Object, options: DeleteOptions) -> None:
-    metadata = obj["metadata"]
-    uid, version = metadata.get("uid"), metadata.get("resourceVersion")
+def _check_precondition(kind: Kind, obj: Object, options: DeleteOptions) -> None:
+    uid = uid_of(obj)
     if options.uid and options.uid != uid:
         message = (
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
             "The object might have been deleted and then recreated"
-        )
-        raise refusals.conflict(kind.group, kind.kind, name_of(obj), message)
-    if options.version and options.version != version:
-        message = (
-            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion "
-            f"in record ({version}). The object might have been modified"
         )
         raise refusals.conflict(kind.group, kind.kind, name_of(obj), message)
 

@@ -1,30 +1,10 @@
-"""CustomResourceDefinitions: what of them is validated, their status, and the kinds they define.
-
-Source: k8s.io/apiextensions-apiserver v0.37.1, `pkg/apis/apiextensions/validation`. Schemas are not
-checked to be structural.
-"""
+"""CustomResourceDefinitions: their status, and the kinds they define; they are not validated."""
 
 from __future__ import annotations
 
 from muster.simulator.apiserver.kinds import Kind
-from muster.simulator.apiserver.objects import Object, at, name_of, now
-from muster.simulator.apiserver.refusals import FieldError, invalid, not_supported, required
+from muster.simulator.apiserver.objects import Object, at, now
 from muster.simulator.apiserver.schemas import Schema
-
-
-def check_new(obj: Object) -> list[FieldError]:
-    """Return the errors of a new CustomResourceDefinition."""
-    spec = obj.get("spec") or {}
-    errors = [required(f"spec.names.{field}") for field in ("plural", "kind") if not at(spec, "names", field)]
-    if name_of(obj) != f"{at(spec, 'names', 'plural')}.{spec.get('group', '')}":
-        errors.append(invalid("metadata.name", name_of(obj), 'must be spec.names.plural+"."+spec.group'))
-    if spec.get("scope") not in {"Namespaced", "Cluster"}:
-        errors.append(not_supported("spec.scope", spec.get("scope") or "", ("Cluster", "Namespaced")))
-    versions = spec.get("versions") or []
-    if sum(bool(version.get("storage")) for version in versions) != 1:
-        why = "must have exactly one version marked as storage version"
-        errors.append(invalid("spec.versions", versions, why))
-    return errors
 
 
 def established(obj: Object) -> Object:
