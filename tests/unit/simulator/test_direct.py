@@ -33,20 +33,10 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "an object": lambda client: client.get(PODS, NAME, TEAM),
     "an object that does not exist": lambda client: client.get(PODS, "none", TEAM),
     "a list, and from where to watch": lambda client: client.list_with_version(PODS, labels="!none"),
-    "from where to watch": lambda client: client.list_version(PODS),
     "a create that is refused": lambda client: client.create(NAMESPACES, HOME, manager="m"),
     "a patch that is refused": lambda client: client.patch(
         PODS, NAME, TEAM, {"spec": {"hostname": "x"}}, patch=PatchType.MERGE, manager="m"
     ),
-    "a patch of a kind that is not known": lambda client: client.patch(
-        PODS,
-        NAME,
-        TEAM,
-        {},
-        patch="text/plain",  # type: ignore[arg-type]  # the point
-        manager="m",
-    ),
-    "a page that is not there": lambda client: client.raw("GET", "/apis/none.example/v1"),
 }
 
 
@@ -63,12 +53,6 @@ def _outcome(call: Callable[[Client], Any], client: Client) -> Any:
         return type(error), str(error)
 
 
-def test_it_is_known_by_its_name(server: ApiServer) -> None:
-    """The user agent counts as it does over HTTP."""
-    Direct.to(server, user_agent="muster-test").get(PODS, NAME, TEAM)
-    assert server.calls() == {("muster-test", "get", "pods"): 1}
-
-
 def test_nothing_is_shared_with_the_server(server: ApiServer) -> None:
     """What is changed on this side is not changed on the other, in what was sent as in what was got."""
     client, sent = Direct.to(server), {**OTHER, "metadata": {"name": "team-b", "labels": {"a": "b"}}}
@@ -77,12 +61,3 @@ def test_nothing_is_shared_with_the_server(server: ApiServer) -> None:
     namespace = client.get(NAMESPACES, "team-b")
     assert namespace is not None
     assert namespace["metadata"]["labels"]["a"] == "b"
-
-
-def test_it_watches_over_http(server: ApiServer) -> None:
-    """A watch goes the long way, and sees what was written the short one."""
-    client = Direct.to(server)
-    _, version = client.list_with_version(NAMESPACES)
-    client.create(NAMESPACES, OTHER, manager="m")
-    change, found = next(client.watch(NAMESPACES, resource_version=version))
-    assert (change, found["metadata"]["name"]) == ("ADDED", "team-b")

@@ -54,15 +54,6 @@ def test_definitions_and_policies_come_first(server: ApiServer, tmp_path: Path) 
         load(server, [tmp_path / "d.yaml"])
 
 
-def test_progress_is_reported(server: ApiServer, tmp_path: Path) -> None:
-    """Each file, and each hundred objects."""
-    names = [f"settings-{number}" for number in range(101)]
-    (tmp_path / "a.yaml").write_text("---\n".join(CONFIG_MAP.replace("NAME", name) for name in names))
-    steps: list[str] = []
-    assert load(server, [tmp_path], loading=steps.append) == 101
-    assert steps == [str(tmp_path / "a.yaml"), "0 of 101 objects", "100 of 101 objects"]
-
-
 def test_exported_objects_are_taken(server: ApiServer, tmp_path: Path) -> None:
     """The items of a List, with what a server set, keep their status; missing namespaces are made."""
     pod: dict[str, Any] = {

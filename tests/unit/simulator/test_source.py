@@ -6,16 +6,17 @@ import json
 import queue
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from muster.cluster.errors import Expired, Unavailable
+from muster.cluster.http.client import Client
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
 from muster.simulator.overlays import UnsupportedManifestError
 from muster.simulator.source import ChangeType, Mode, Sender, Source, SourceSpec, WatchedKind, to_event
 from muster.simulator.source import source as source_module
-from muster.simulator.source.wiring import guess_resource, selector_text
+from muster.simulator.source.wiring import guess_resource
 
 SECONDS = 5
 Object = dict[str, Any]
@@ -108,7 +109,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Sou
 
     def start(cluster: _Cluster, spec: SourceSpec | None = None) -> tuple[Source, _Broker]:
         broker = _Broker()
-        source = Source(spec or _spec(), cluster, broker, api_server="https://10.96.0.1:443")
+        source = Source(spec or _spec(), cast("Client", cluster), broker, api_server="https://10.96.0.1:443")
         running.append((source, cluster))
         source.start(within=SECONDS)
         return source, broker
@@ -220,20 +221,6 @@ def test_an_event_is_dropped_after_six_attempts(statuses: list[int], sent: bool,
     sender = Sender(sink, wait=waited.append, headers={"Kn-Namespace": "n"})
     assert sender.send({"Ce-Type": "t", "Ce-Subject": "s"}, b"") == sent
     assert (answers, waited, len(ids)) == ([], waits, 1)
-
-
-def test_the_selectors_of_a_source() -> None:
-    """A LabelSelector is the parameter labelSelector of a watch; an unknown operator is refused."""
-    expressions = [
-        {"key": "a", "operator": "Exists"},
-        {"key": "b", "operator": "DoesNotExist"},
-        {"key": "c", "operator": "In", "values": ["1", "2"]},
-        {"key": "d", "operator": "NotIn", "values": ["3"]},
-    ]
-    selector = {"matchLabels": {"z": "0"}, "matchExpressions": expressions}
-    assert selector_text(selector) == "z=0,a,!b,c in (1,2),d notin (3)"
-    with pytest.raises(UnsupportedManifestError):
-        selector_text({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]})
 
 
 @pytest.mark.parametrize("change", [{"owner": {}}, {"filters": []}, {"mode": "Everything"}])

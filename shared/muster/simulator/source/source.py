@@ -9,15 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
 from time import monotonic
-from typing import Any, Protocol
 
 from muster.cluster.errors import ClusterError, Expired
-from muster.objects.resources import NAMESPACES, Resource
+from muster.cluster.http.client import Client
+from muster.objects.resources import NAMESPACES
 from muster.simulator.overlays import Manifest, of_kind
 from muster.simulator.source.events import ChangeType, Object, Sender, Sink, to_event
 from muster.simulator.source.wiring import SourceSpec, WatchedKind
@@ -27,36 +27,7 @@ RETRY_SECONDS = 1.0
 
 _CHANGES = {"ADDED": ChangeType.ADD, "MODIFIED": ChangeType.UPDATE, "DELETED": ChangeType.DELETE}
 _BOOKMARK = "BOOKMARK"
-Objects = list[Object]
 _log = logging.getLogger(__name__)
-
-
-class Watchable(Protocol):
-    """The methods that a source calls; `muster.cluster.http.client.Client` implements them."""
-
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> Objects:
-        """Return the objects of a kind."""
-        ...
-
-    def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
-        """Return the resourceVersion of a list to start a watch from, without the objects."""
-        ...
-
-    def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        resource_version: str = "",
-        timeout_seconds: int = 300,
-    ) -> Iterator[tuple[str, Object]]:
-        """Yield type and object of each change after a resourceVersion."""
-        ...
-
-    def raw(self, method: str, path: str) -> tuple[int, Any]:
-        """Send a request; return status and parsed body."""
-        ...
 
 
 class Source:
@@ -65,7 +36,7 @@ class Source:
     def __init__(
         self,
         spec: SourceSpec,
-        cluster: Watchable,
+        cluster: Client,
         sink: Sink | str,
         *,
         api_server: str,
@@ -83,7 +54,7 @@ class Source:
 
     @classmethod
     def all_of(
-        cls, manifests: Iterable[Manifest], cluster: Watchable, sink: Sink | str, *, api_server: str
+        cls, manifests: Iterable[Manifest], cluster: Client, sink: Sink | str, *, api_server: str
     ) -> list[Source]:
         """Return a source for each ApiServerSource among the manifests."""
         specs = map(SourceSpec.from_manifest, of_kind(manifests, "ApiServerSource"))
@@ -119,7 +90,7 @@ def start_all(sources: Iterable[Source], within: float) -> None:
         list(pool.map(lambda source: source.start(within), sources))
 
 
-def namespaces_of(spec: SourceSpec, cluster: Watchable) -> list[str]:
+def namespaces_of(spec: SourceSpec, cluster: Client) -> list[str]:
     """Return the namespaces that a source watches; "" is all. The selector is evaluated at the start only."""
     if spec.namespaces is None:
         return [spec.namespace]

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from muster.cluster.errors import Conflict, Expired, Forbidden, TooManyRequests, Unauthorized, Unavailable
+from muster.cluster.errors import Expired
 from muster.cluster.http.client import Client
 from muster.objects.patches import PatchType
-from muster.objects.resources import CONFIGMAPS, NAMESPACES, PODS
+from muster.objects.resources import CONFIGMAPS, PODS
 from muster.simulator.apiserver import ApiServer
-from muster.simulator.apiserver.http.requests import Request
 from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import config_map, core, pod
 
 NS = "default"
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    """A server with everything Muster needs switched on."""
+    with ApiServer() as started:
+        yield started
+
+
+@pytest.fixture
+def api(server: ApiServer) -> KubernetesApi:
+    """A client of that server."""
+    return KubernetesApi(server.url)
 
 
 def test_loaded_objects_are_as_they_were(server: ApiServer, api: KubernetesApi) -> None:
@@ -61,36 +72,6 @@ def test_requests_are_counted_by_user_agent_verb_and_resource(server: ApiServer)
     assert not server.calls()
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "error"),
-    [
-        pytest.param(401, {}, Unauthorized, id="401 is Unauthorized"),
-        pytest.param(403, {}, Forbidden, id="403 is Forbidden"),
-        pytest.param(409, {}, Conflict, id="409 is Conflict"),
-        pytest.param(429, {"Retry-After": "7"}, TooManyRequests, id="429 carries Retry-After"),
-        pytest.param(500, {}, Unavailable, id="500 is Unavailable"),
-    ],
-)
-def test_an_interceptor_answers_instead(
-    server: ApiServer, status: int, headers: Mapping[str, str], error: type[Exception]
-) -> None:
-    """A fault is answered to the requests it is meant for, and no others."""
-
-    def fault(request: Request) -> tuple[int, Mapping[str, str], Any] | None:
-        if request.verb != "list":
-            return None
-        return status, headers, {"kind": "Status", "code": status, "message": "so be it"}
-
-    server.intercept = fault
-    client = Client.for_server(server.url)
-    with pytest.raises(error) as raised:
-        client.list(PODS)
-    assert getattr(raised.value, "retry_after", None) == (7 if headers else None)
-    assert client.get(NAMESPACES, NS) is not None
-    server.intercept = None
-    assert client.list(PODS) == []
-
-
 def test_history_that_is_forgotten_ends_watches(server: ApiServer) -> None:
     """After a compaction a watch from before it is answered with 410 Expired."""
     client = Client.for_server(server.url)
@@ -115,15 +96,3 @@ def test_a_token_of_forgotten_history_is_expired(server: ApiServer, api: Kuberne
     assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "c"]
     now = api.must("GET", core(NS, "pods"))["metadata"]["resourceVersion"]
     assert rest["metadata"]["resourceVersion"] == now
-
-
-def test_a_bug_is_an_answer(server: ApiServer, api: KubernetesApi, capfd: pytest.CaptureFixture[str]) -> None:
-    """An unexpected error inside is answered with 500 and printed on standard error."""
-
-    def broken(_request: Request) -> None:
-        raise RuntimeError("a bug")
-
-    server.intercept = broken
-    answer = api.request("GET", core(NS, "pods"))
-    assert (answer.status, answer.reason) == (500, "InternalError")
-    assert "RuntimeError: a bug" in capfd.readouterr().err
