@@ -23,8 +23,7 @@ from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset.jobs import with_defaults
-from muster.simulator.controllers.trainer.controller import typed_runtime
-from muster.simulator.controllers.trainer.jobset import UnknownNumNodes, build_jobset
+from muster.simulator.controllers.trainer import UnknownNumNodes, build_jobset, typed_runtime
 from muster.simulator.typed import type_fault
 
 UID = "xxxxxxxx-0000-4000-8000-000000000000"

@@ -28,7 +28,7 @@ from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY, LOCKED_KEY
 from muster.replay.redaction import is_secret, redact_attribute, redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object
 from muster.simulator.broker import CloudEvent
-from muster.simulator.controllers.trainer.controller import SNAPSHOT_SUFFIX
+from muster.simulator.controllers.trainer import SNAPSHOT_SUFFIX
 from muster.simulator.source import SourceSpec, WatchedKind, namespaces_of
 
 OutputFile = IO[bytes] | gzip.GzipFile

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from muster.cli import main
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.controllers import shipped_runtime
-from muster.simulator.controllers.trainer.controller import typed_runtime
+from muster.simulator.controllers.trainer import typed_runtime
 from tests.support import builders as b
 from tests.support.runtimes import a_runtime
 from tests.unit.cli.conftest import Muster, assert_names

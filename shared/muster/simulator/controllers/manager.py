@@ -12,7 +12,7 @@ from muster.simulator.controllers.jobset.controller import JobSetController
 from muster.simulator.controllers.kubelet import KubeletController, KubeletOptions
 from muster.simulator.controllers.loop import Controller, Loop
 from muster.simulator.controllers.scheduler.controller import SchedulerController
-from muster.simulator.controllers.trainer.controller import TrainerController
+from muster.simulator.controllers.trainer import TrainerController
 
 ALL = frozenset({"trainer", "jobset", "job", "scheduler", "kubelet"})
 AGENT = "muster-simulated-controllers"

@@ -17,8 +17,7 @@ from muster.simulator.controllers.jobset import controller as jobset_controller
 from muster.simulator.controllers.jobset.jobs import child_job, with_defaults
 from muster.simulator.controllers.loop import Cache
 from muster.simulator.controllers.scheduler.controller import SchedulerController
-from muster.simulator.controllers.trainer.controller import next_status
-from muster.simulator.controllers.trainer.jobset import build_jobset
+from muster.simulator.controllers.trainer import build_jobset, next_status
 from muster.simulator.controllers.writes import Bind, Create, Delete, Patch, Result
 from tests.unit.simulator.controllers.support import (
     NOW,

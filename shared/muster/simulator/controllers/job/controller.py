@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, PODS, PRIORITY_CLASSES, Resource
-from muster.simulator.controllers.fields import controller_of, is_deleting, key_of, phase
+from muster.simulator.controllers.fields import controller_of, is_deleting, key_of
 from muster.simulator.controllers.job.pods import (
     FINALIZER,
     has_failed,
@@ -30,8 +30,6 @@ from muster.simulator.controllers.writes import Create, Delete, Patch, Result, W
 
 MANAGER = "kube-controller-manager"
 MANAGED_BY = "kubernetes.io/job-controller"
-LONGEST_BACKOFF = 600.0
-"""Seconds (MaxJobPodFailureBackOff)."""
 
 
 @dataclass(frozen=True)
@@ -43,35 +41,28 @@ class JobOptions:
 
 
 class Backoff:
-    """The backoff of replacement pods: doubled with each failure since the last success."""
+    """The wait before a failed pod is replaced; unlike upstream it does not grow with each failure."""
 
-    def __init__(self, first: float) -> None:
-        self._first = first
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._failed: dict[str, dict[str, float]] = {}
-        self._succeeded: dict[str, set[str]] = {}
 
     def observe(self, job_uid: str, pods: list[Object], now: float) -> None:
-        """Record failed and succeeded pods; each counts once, at the time when it is first seen."""
-        counted = self._succeeded.setdefault(job_uid, set())
+        """Record failed pods; each counts once, at the time when it is first seen."""
         times = self._failed.setdefault(job_uid, {})
         for pod in pods:
             if has_failed(pod) and has_finalizer(pod):
                 times.setdefault(pod["metadata"]["uid"], now)
-        succeeded = {pod["metadata"]["uid"] for pod in pods if phase(pod) == "Succeeded"}
-        if succeeded - counted:
-            counted |= succeeded
-            self._failed[job_uid] = {uid: at for uid, at in times.items() if at >= now}
 
     def forget(self, job_uid: str) -> None:
         """Drop the records of a Job that finished or was deleted."""
         self._failed.pop(job_uid, None)
-        self._succeeded.pop(job_uid, None)
 
     def remaining(self, job_uid: str, now: float) -> float:
         """Return seconds until the Job may create another pod."""
-        times = self._failed.get(job_uid) or {}
-        wait = min(self._first * 2.0 ** min(len(times) - 1, 20), LONGEST_BACKOFF)
-        return max(0.0, max(times.values()) + wait - now) if times else 0.0
+        return max(
+            0.0, max(self._failed.get(job_uid, {}).values(), default=-self._seconds) + self._seconds - now
+        )
 
 
 class JobController:

@@ -7,7 +7,7 @@ everything that fits, and writes a condition only if it differs from the stored 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from muster.cluster.interface import Object
 from muster.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
@@ -96,55 +96,41 @@ def schedule_group(root: GroupTree, nodes: Nodes, now: float) -> list[Write]:
     error = validation_error(root)
     if error:
         return [write for leaf in root.leaves() for write in _scheduler_error(leaf, error, now)]
-    attempt = run_cycle(root, nodes)
-    outcomes = list(_pod_group_outcomes(attempt, attempt.status))
-    rejected = not attempt.status.ok
+    whole = run_cycle(root, nodes)
+    leaves = list(_leaves(whole, whole.status))
     writes: list[Write] = []
-    for outcome in outcomes:
-        writes += outcome.conditions(now, whole_tree_rejected=rejected)
-    for outcome in outcomes:
-        writes += [write for pod, node in outcome.assignments for write in _binding(pod, node)]
+    for attempt in leaves:
+        writes += _conditions(attempt, now, whole_tree_rejected=not whole.status.ok)
+    for attempt in leaves:
+        writes += [write for pod, node in attempt.assignments() for write in _binding(pod, node)]
     return writes
 
 
-@dataclass(frozen=True)
-class _PodGroupOutcome:
-    """The outcome of a scheduling cycle for one PodGroup."""
-
-    leaf: GroupTree
-    status: Status
-    assignments: tuple[tuple[Object, str], ...]
-    fitted: frozenset[str]
-    fit_errors: dict[str, str]
-
-    def conditions(self, now: float, *, whole_tree_rejected: bool) -> Iterator[Write]:
-        """Yield the conditions of the group and of its pods that are not bound."""
-        message = self.status.message
-        full = f"{message}, {NO_VICTIMS}" if whole_tree_rejected else message
-        if self.status.ok:
-            yield from _group_condition(self.leaf, "True", "Scheduled", "", now)
-        bound = {pod["metadata"]["uid"] for pod, _ in self.assignments}
-        for pod in self.leaf.queued():
-            uid = pod["metadata"]["uid"]
-            if uid in bound:
-                continue
-            default = f"{UNSCHEDULABLE}, {full}" if uid in self.fitted else message
-            yield from _rejection(pod, "Unschedulable", self.fit_errors.get(uid, default), now)
-        if not self.status.ok:
-            yield from _group_condition(self.leaf, "False", "Unschedulable", full, now)
-
-
-def _pod_group_outcomes(attempt: Attempt, status: Status) -> Iterator[_PodGroupOutcome]:
-    """Yield the outcome of each PodGroup of a tree, including those that the cycle did not try."""
+def _leaves(attempt: Attempt, status: Status) -> Iterator[Attempt]:
+    """Yield the attempt of each PodGroup of a tree, also of those that the cycle did not try."""
     group = attempt.group
     if group.is_leaf:
-        nodes = attempt.nodes if status.ok else {}
-        assigned = [(pod, nodes[uid]) for pod in group.pending if (uid := pod["metadata"]["uid"]) in nodes]
-        yield _PodGroupOutcome(group, status, tuple(assigned), frozenset(attempt.nodes), attempt.fit_errors)
+        yield replace(attempt, status=status)
     tried = {key_of(child.group.item): child for child in attempt.children}
     for child in group.children:
         result = tried.get(key_of(child.item)) or Attempt(child, status)
-        yield from _pod_group_outcomes(result, result.status if status.ok or not result.status.ok else status)
+        yield from _leaves(result, result.status if status.ok or not result.status.ok else status)
+
+
+def _conditions(attempt: Attempt, now: float, *, whole_tree_rejected: bool) -> Iterator[Write]:
+    """Yield the conditions of a PodGroup and of its pods that are not bound."""
+    leaf, status = attempt.group, attempt.status
+    full = f"{status.message}, {NO_VICTIMS}" if whole_tree_rejected else status.message
+    if status.ok:
+        yield from _group_condition(leaf, "True", "Scheduled", "", now)
+    bound = {pod["metadata"]["uid"] for pod, _ in attempt.assignments()}
+    for pod in leaf.queued():
+        uid = pod["metadata"]["uid"]
+        if uid not in bound:
+            default = f"{UNSCHEDULABLE}, {full}" if uid in attempt.nodes else status.message
+            yield from _rejection(pod, "Unschedulable", attempt.fit_errors.get(uid, default), now)
+    if not status.ok:
+        yield from _group_condition(leaf, "False", "Unschedulable", full, now)
 
 
 def _scheduler_error(leaf: GroupTree, message: str, now: float) -> Iterator[Write]:
