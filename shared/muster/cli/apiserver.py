@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError
+from muster.cli.common import BadInput, CommandError
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.server import serve
 from muster.simulator.manifests import ManifestError, load

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import click
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import echo_data, output_option
+from muster.cli.common import echo_data, output_option
 from muster.cluster.versioned import Versioned
 from muster.operator.check import Level, check_cluster, check_installation, check_uninstall
 

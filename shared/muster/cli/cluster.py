@@ -13,8 +13,7 @@ from typing import Any
 
 import click
 
-from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError
+from muster.cli.common import BadInput, CommandError
 from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig

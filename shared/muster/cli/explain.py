@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from muster.cli.arguments import STDIN, BadInput, errors_as_bad_input, path_of
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError
+from muster.cli.common import STDIN, BadInput, CommandError, errors_as_bad_input, path_of
 from muster.cluster.errors import ApiGone
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef, ref_of

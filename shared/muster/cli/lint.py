@@ -8,11 +8,9 @@ from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput, path_of
-from muster.cli.output import echo_data, output_option
+from muster.cli.common import BadInput, echo_data, output_option, path_of
 from muster.operator.dry_run import DEFAULT_NAMESPACE
-from muster.operator.labels import Severity
-from muster.operator.lint import lint
+from muster.operator.lint import Severity, lint
 
 _SUFFIXES = {".yaml", ".yml", ".json"}
 

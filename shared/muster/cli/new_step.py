@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput
-from muster.cli.output import CommandError
+from muster.cli.common import BadInput, CommandError
 from muster.scaffold import REACTIONS, owner_of, write_step
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,50}[a-z0-9])?")

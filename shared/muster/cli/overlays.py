@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from muster.cli.arguments import BadInput, errors_as_bad_input
+from muster.cli.common import BadInput, errors_as_bad_input
 from muster.runtime import steps
 from muster.simulator.broker import Wiring
 from muster.simulator.overlays import (

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import echo_data
+from muster.cli.common import BadInput, echo_data, errors_as_bad_input
 from muster.operator.plan import as_yaml, plan_step
 from muster.replay.recorded_requests import read_events, time_of
 from muster.replay.snapshots import choose, first_with, missing_objects, objects_of_events, read_snapshots
@@ -24,7 +23,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
     "event_file",
     required=True,
     type=click.Path(path_type=Path),
-    help="One CloudEvent: structured, as JSON or YAML, or a captured request {headers, body}.",
+    help="One structured CloudEvent, as JSON or YAML.",
 )
 @click.option(
     "--objects",

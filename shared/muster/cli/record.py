@@ -14,9 +14,8 @@ from typing import Any
 
 import click
 
-from muster.cli.arguments import BadInput, interrupt_by_signals
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError
+from muster.cli.common import BadInput, CommandError, interrupt_by_signals
 from muster.replay.files import format_suffix
 from muster.replay.recording import CheckpointWriter, EventRecorder, OutputFile
 from muster.simulator.overlays import load

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import CommandError, echo_data, echo_table, output_option
+from muster.cli.common import BadInput, CommandError, echo_data, echo_table, output_option
 from muster.operator.redrive import (
     NoBrokerError,
     StoredLetter,
@@ -80,10 +79,10 @@ def _print(letters: Sequence[StoredLetter], output: str) -> None:
     rows = [_row(stored) for stored in letters]
     if output != "text":
         echo_data([dict(zip(map(str.lower, HEADERS), row, strict=True)) for row in rows], output)
-    elif not letters:
-        click.echo("no dead letters")
-    else:
+    elif rows:
         echo_table(HEADERS, rows)
+    else:
+        click.echo("no dead letters")
 
 
 def _row(stored: StoredLetter) -> tuple[str, ...]:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput, errors_as_bad_input
-from muster.cli.output import CommandError, echo_data, output_option
+from muster.cli.common import BadInput, CommandError, echo_data, errors_as_bad_input, output_option
 from muster.cli.overlays import overlay_option
 from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, replay, without_groups
@@ -78,8 +77,8 @@ def command(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Deliver the events in FILE... to the functions and print the resulting groups.
 
-    A FILE holds structured CloudEvents as JSON Lines, as a JSON batch or one by one, or captured requests
-    {headers, body}; `.gz` is unpacked. The cluster is an embedded API server that holds the objects as they
+    A FILE holds structured CloudEvents as JSON Lines, as a JSON batch or one by one; `.gz` is
+    unpacked. The cluster is an embedded API server that holds the objects as they
     are. No controller runs: only the functions change anything, and what they write becomes events in turn.
     Events go to every function whose Trigger in eventing/ lets them through, one after the other, so the
     same input always ends the same.

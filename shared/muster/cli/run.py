@@ -12,8 +12,8 @@ from pathlib import Path
 
 import click
 
-from muster.cli.arguments import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
+from muster.cli.common import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.overlays import overlay_option
 from muster.cluster.kubeconfig import BadKubeconfigError
 from muster.local import display

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import click
 
-from muster.cli.arguments import BadInput
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.output import echo_data, echo_table, output_option
+from muster.cli.common import BadInput, echo_data, echo_table, output_option
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import read_time
 from muster.operator.status import ClusterStatus, State, read_status

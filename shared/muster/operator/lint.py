@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -20,8 +23,21 @@ from muster.operator.dry_run import (
     UnknownRuntimeError,
     assume_cluster,
 )
-from muster.operator.labels import Found, Severity, label_faults
 from muster.operator.quota import quota_warnings
+from muster.policy.group_labels import (
+    GATE_SWITCH,
+    GROUP,
+    GROUP_PER,
+    GROUP_SIZE,
+    LEADER_GROUP,
+    LEADER_GROUP_PER,
+    NAMESPACE_SWITCH,
+    OPTED_OUT,
+    PER_BLOCK_OF_JOB,
+    PER_JOB,
+    is_musters,
+    read_group_labels,
+)
 from muster.policy.model import NoOp
 from muster.policy.owners import owner_kind
 from muster.policy.reasons import Reason
@@ -40,6 +56,105 @@ from muster.replay.files import BadFileError
 from muster.replay.snapshots import LocatedObject, Object, read_located
 from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
+
+_PREFIX = "muster.dev/"
+_PLACES = {"pod": "a pod template", "Namespace": "a Namespace", "owner": "a job or runtime"}
+
+
+class Severity(StrEnum):
+    """Whether pods run in another way than the manifest says, or something deserves a look."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+Found = tuple[Severity, str, str]
+"""Severity, reason and message of a fault."""
+
+
+def _names_a_group(value: str) -> bool:
+    return value == OPTED_OUT or read_group_labels({GROUP: value}) is not None
+
+
+def _is_a_size(value: str) -> bool:
+    read = read_group_labels({GROUP: "any", GROUP_SIZE: value})
+    return read is not None and read.shape.size > 0
+
+
+_RULES: Mapping[str, tuple[str, str, Callable[[str], bool], str]] = {
+    GROUP: ("labels", "pod", _names_a_group, f"a DNS label or {OPTED_OUT}"),
+    LEADER_GROUP: ("labels", "pod", _names_a_group, "a DNS label"),
+    GROUP_SIZE: ("labels", "pod", _is_a_size, "a number from 1 to 999999"),
+    GROUP_PER: (
+        "labels",
+        "pod",
+        {PER_JOB, PER_BLOCK_OF_JOB}.__contains__,
+        f"{PER_JOB} or {PER_BLOCK_OF_JOB}",
+    ),
+    LEADER_GROUP_PER: ("labels", "pod", {PER_JOB}.__contains__, PER_JOB),
+    GATE_SWITCH: ("annotations", "pod", {"off"}.__contains__, "off"),
+    NAMESPACE_SWITCH: ("labels", "Namespace", {"enabled"}.__contains__, "enabled"),
+    ANNOTATION: ("annotations", "owner", lambda _policy: True, ""),
+}
+"""Of each label or annotation the field and place where it is read, which values are valid, and in words."""
+
+
+def _label_faults(body: Mapping[str, Any]) -> Iterator[Found]:
+    """Yield severity, reason and message of each label or annotation that has no effect."""
+    if is_musters(body["metadata"].get("labels") or {}):
+        return  # Muster's own objects have labels of their own
+    for path, place, metadata in _metadata(body):
+        for part in ("labels", "annotations"):
+            values = metadata.get(part)
+            for name, value in values.items() if isinstance(values, Mapping) else ():
+                if str(name).startswith(_PREFIX):
+                    found = _check(place, part, str(name), str(value))
+                    if found is not None:
+                        severity, reason, message = found
+                        yield severity, reason, f"{path}.{part}: {name}: {message}"
+
+
+def _check(place: str, part: str, name: str, value: str) -> Found | None:
+    rule = _RULES.get(name)
+    if rule is None:
+        near = difflib.get_close_matches(name, _RULES, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return Severity.WARNING, "UnknownLabel", f"Muster does not know it{hint}"
+    read_part, read_place, valid, values = rule
+    if (read_part, read_place) != (part, place):
+        where = read_part if read_part != part else _PLACES[read_place]
+        return Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {where}"
+    if not valid(value):
+        return Severity.ERROR, "InvalidLabel", f"{value!r} has no effect: must be {values}"
+    return None
+
+
+def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield path, place and content of the metadata of an object and of all templates in it."""
+    templates = list(_templates(body.get("spec"), "spec"))
+    metadata: Mapping[str, Any] = body["metadata"]
+    if body.get("kind") == "Job":
+        # To a Job without labels the API server copies those of its pod template (SetDefaults_Job).
+        copied = {item for _, _, each in templates for item in (each.get("labels") or {}).items()}
+        own = {item for item in (metadata.get("labels") or {}).items() if item not in copied}
+        metadata = {**metadata, "labels": dict(own)}
+    yield "metadata", {"Pod": "pod", "Namespace": "Namespace"}.get(str(body.get("kind")), "owner"), metadata
+    yield from templates
+
+
+def _templates(at: Any, path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Yield path, place and content of the metadata of each template below a field."""
+    if isinstance(at, list):
+        for number, entry in enumerate(at):
+            yield from _templates(entry, f"{path}[{number}]")
+    elif isinstance(at, Mapping):
+        metadata, spec = at.get("metadata"), at.get("spec")
+        if isinstance(metadata, Mapping):
+            is_pod = isinstance(spec, Mapping) and "containers" in spec
+            yield f"{path}.metadata", "pod" if is_pod else "owner", metadata
+        for key, value in at.items():
+            if key != "metadata":
+                yield from _templates(value, f"{path}.{key}")
 
 
 @dataclass(frozen=True)
@@ -108,7 +223,7 @@ def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> Lint
                 checked.append(entry)
     locks = [source for entry in readable.values() for source in _administrators_locks(entry.body)]
     for entry in checked:
-        for one in (*label_faults(entry.body), *_in_policies(entry.body, locks, result)):
+        for one in (*_label_faults(entry.body), *_in_policies(entry.body, locks, result)):
             found[_fault(entry, one)] = None
     assumed = assume_cluster([entry.body for entry in readable.values()], namespace)
     for body, one in _in_owners(assumed, result):

@@ -1,4 +1,4 @@
-"""Read events from files: structured CloudEvents, batches of them, and recorded HTTP requests."""
+"""Read structured CloudEvents from files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_events(path: Path) -> list[RecordedRequest]:
     """Return the events of a file.
 
     The file holds one structured CloudEvent as JSON or YAML, or several as JSON Lines, as a YAML stream or as
-    a list; or captured requests `{headers, body}` in the same forms, where an object as body is sent as JSON.
+    a list.
 
     Raises:
         BadFileError: the file cannot be read, has no event, or has a value that is no event.
@@ -72,31 +72,12 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _request(location: str, document: Any) -> RecordedRequest:
     if not isinstance(document, dict):
-        raise BadFileError(location, "an event is a JSON object, a CloudEvent or {headers, body}")
-    if "headers" not in document or "specversion" in document:
-        return RecordedRequest({"content-type": STRUCTURED}, _to_json(location, document), location)
-    headers, body = document["headers"], document.get("body")
-    if set(document) - {"headers", "body"} or not isinstance(headers, dict):
-        raise BadFileError(location, "a captured request has headers, an object, and body")
-    sent = {name: _single(f"{location}: headers.{name}", value) for name, value in headers.items()}
-    if body is None or isinstance(body, str):
-        return RecordedRequest(sent, (body or "").encode(errors="replace"), location)
-    return RecordedRequest(sent, _to_json(f"{location}: body", body), location)
-
-
-def _single(location: str, value: Any) -> str:
-    """Return the value of a header; Go's http.Header is a list of values for each name."""
-    single = value[0] if isinstance(value, list) and len(value) == 1 else value
-    if not isinstance(single, str):
-        raise BadFileError(location, "must be a string")
-    return single
-
-
-def _to_json(location: str, value: Any) -> bytes:
+        raise BadFileError(location, "an event is a CloudEvent as a JSON object")
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError) as error:
         raise BadFileError(location, f"cannot be JSON: {error}") from None
+    return RecordedRequest({"content-type": STRUCTURED}, body, location)
 
 
 def time_of(request: RecordedRequest, default: datetime) -> datetime:

@@ -1,7 +1,7 @@
 """Remove from objects what may be secret, so that recordings can be passed on.
 
 Secrets are never recorded. Other objects lose fields that may hold a secret and that no step reads: values of
-environment variables and HTTP headers, command lines, attributes of CSI volumes and options of FlexVolumes,
+environment variables and HTTP headers, command lines, attributes of CSI volumes,
 messages of ended containers, passwords and tokens in URLs, annotations in which a tool stores the applied
 object, and managedFields. The types of the remaining fields do not change, so an object stays valid for its
 kind.
@@ -83,20 +83,14 @@ def _redacted(name: str, value: Any) -> Any:
     if name == "annotations" and isinstance(value, dict):
         return {key: without_secrets(text) for key, text in value.items() if key not in ANNOTATIONS}
     if name in _NAME_VALUE_LISTS and isinstance(value, list):
-        return [_without_value(entry) for entry in value]
+        return [
+            {**entry, "value": LEFT_OUT} if isinstance(entry, dict) and entry.get("value") else entry
+            for entry in value
+        ]
     if name in _COMMAND_LINES and isinstance(value, list):
         return [LEFT_OUT if isinstance(word, str) else without_secrets(word) for word in value]
     if name == "volumeAttributes" and isinstance(value, dict):
         return dict.fromkeys(value, LEFT_OUT)
-    if name == "flexVolume" and isinstance(value, dict) and isinstance(value.get("options"), dict):
-        return without_secrets(value) | {"options": dict.fromkeys(value["options"], LEFT_OUT)}
     if name == "terminated" and isinstance(value, dict) and "message" in value:
         return without_secrets(value) | {"message": LEFT_OUT}
     return without_secrets(value)
-
-
-def _without_value(entry: Any) -> Any:
-    """Return a `{name, value}` entry without its value; `valueFrom` stays."""
-    if isinstance(entry, dict) and entry.get("value"):
-        return {**entry, "value": LEFT_OUT}
-    return entry

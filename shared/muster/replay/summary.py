@@ -15,9 +15,6 @@ from muster.replay.snapshots import Object
 OWNER_KINDS = kind_names()
 MUSTER_CONDITIONS = (READY, SCHEDULED)
 
-_Group = tuple[str, str]
-"""Namespace and name of a PodGroup."""
-
 Summary = dict[str, Any]
 """A summary as plain data, in the shape that `muster replay --output yaml` prints."""
 
@@ -25,7 +22,7 @@ Summary = dict[str, Any]
 def summarize(objects: Iterable[Object]) -> Summary:
     """Return the summary of a cluster, sorted by namespace and name."""
     ordered = sorted(objects, key=_sort_key)
-    pods: defaultdict[_Group, list[Object]] = defaultdict(list)
+    pods: defaultdict[tuple[str, str], list[Object]] = defaultdict(list)
     for body in ordered:
         if body["kind"] == "Pod":
             pods[body["metadata"].get("namespace", ""), group_of(body)].append(body)
@@ -96,7 +93,7 @@ def _workload(workload: Object) -> Summary:
     }
 
 
-def _pod_group(group: Object, pods_of: Mapping[_Group, list[Object]]) -> Summary:
+def _pod_group(group: Object, pods_of: Mapping[tuple[str, str], list[Object]]) -> Summary:
     metadata = group["metadata"]
     pods = pods_of.get((metadata.get("namespace", ""), metadata["name"]), [])
     owners = metadata.get("ownerReferences") or []

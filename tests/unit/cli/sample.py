@@ -56,13 +56,6 @@ def an_event(found: Object | None = None, happened: str = "add", **attributes: A
     }
 
 
-def a_capture(event: Object) -> Object:
-    """The same event as a captured request in binary mode."""
-    headers = {f"Ce-{name.title()}": value for name, value in event.items() if name != "data"}
-    headers["Content-Type"] = headers.pop("Ce-Datacontenttype")
-    return {"headers": headers, "body": event["data"]}
-
-
 def as_yaml(*documents: Any) -> str:
     """A YAML stream."""
     return yaml.safe_dump_all(documents)

@@ -21,9 +21,7 @@ main()
     ("package", "arguments"),
     [
         pytest.param("click", ["--help"], id="the command line itself"),
-        pytest.param("rich", ["run"], id="the display of run"),
         pytest.param("cel_expr_python", ["explain", "eventing/examples/racks.yaml"], id="admission policies"),
-        pytest.param("cronsim", ["run"], id="the local stack"),
     ],
 )
 def test_the_pip_command_is_printed(package: str, arguments: list[str]) -> None:

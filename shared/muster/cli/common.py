@@ -1,17 +1,52 @@
-"""Print results of commands as data or as a table."""
+"""Arguments, results and errors that commands have in common."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
+from muster.replay.files import BadFileError
+
+STDIN = "-"
+
 
 class CommandError(click.ClickException):
     """A command failed: `muster: MESSAGE` on standard error and exit status 1."""
+
+
+class BadInput(CommandError):
+    """An argument or file is invalid: `muster: MESSAGE` on standard error and exit status 2."""
+
+    exit_code = 2
+
+
+@contextmanager
+def errors_as_bad_input() -> Iterator[None]:
+    """Turn BadFileError and LookupError into BadInput."""
+    try:
+        yield
+    except BadFileError as error:
+        raise BadInput(str(error)) from None
+    except LookupError as error:
+        raise BadInput(str(error.args[0])) from None
+
+
+def path_of(target: str) -> Path:
+    """Return the path of a file that was typed; that of standard input for `-`."""
+    return Path("/dev/stdin" if target == STDIN else target)
+
+
+def interrupt_by_signals() -> None:
+    """Have SIGTERM end a command as Ctrl-C does, also one that a shell started in the background."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
