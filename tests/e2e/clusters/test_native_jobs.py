@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.clusters import test_workload_with_job
-from tests.e2e.support.bystanders import assert_the_job_controller_makes_all_gangs
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -17,5 +16,5 @@ test_a_trainjob_is_grouped_by_muster = test_workload_with_job.test_a_trainjob_is
 
 def test_every_plain_job_is_a_gang_of_the_job_controller(story: RealStory) -> None:
     """A hundred Jobs at once are all gangs, and Muster made not one object for them."""
-    assert_the_job_controller_makes_all_gangs(story)
+    test_workload_with_job.assert_the_job_controller_makes_all_gangs(story)
     assert story.writes() == []

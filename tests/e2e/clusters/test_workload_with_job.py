@@ -7,7 +7,8 @@ import pytest
 from muster.replay.summary import group_of
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.control_plane import DEFAULT_GATES, Release
-from tests.e2e.support.bystanders import assert_the_job_controller_makes_all_gangs
+from tests.cluster.processes import until
+from tests.contract.bodies import jobs
 from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
@@ -64,3 +65,77 @@ def test_jobs_that_a_jobset_delegates_are_the_job_controllers(story: RealStory) 
     assert group["metadata"].get("labels") is None
     assert {group_of(pod) for pod in story.pods()} == {group["metadata"]["name"]}
     assert [story.gates(pod) for pod in story.pods()] == [set(), set()]
+
+
+OURS = ("app.kubernetes.io/managed-by", "muster")
+JOBS = 100
+
+
+def job_controller_is_asked(story: RealStory) -> bool:
+    """Wait until the policy schedule-jobs sets spec.scheduling of plain Jobs; return whether it does."""
+
+    def sets_scheduling() -> bool:
+        stored = story.api.must(
+            "POST", jobs(story.namespace), a_job("probe", pods=2), query={"dryRun": "All"}
+        )
+        return bool(stored["spec"].get("scheduling") == {"schedulingPolicy": {"gang": {}}})
+
+    return until(sets_scheduling, 90)
+
+
+def groupers(story: RealStory) -> dict[str, set[str]]:
+    """Return by Job the creators of its Workloads and its pods' PodGroups: ``muster``, ``upstream``."""
+    creators: dict[str, set[str]] = {name: set() for name in story.recording.now("Job")}
+    for workload in story.recording.now("Workload").values():
+        owner = workload["spec"].get("controllerRef", {}).get("name", "")
+        creators.setdefault(owner, set()).add(_creator(workload["metadata"].get("labels") or {}))
+    groups = story.groups()
+    for pod in story.pods():
+        group = groups.get(group_of(pod))
+        job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+        if group:
+            creators[job].add(_creator(group["metadata"].get("labels") or {}))
+    return creators
+
+
+def made_twice(story: RealStory) -> dict[tuple[str, str], list[str]]:
+    """Return the names of Workloads or PodGroups by kind and Job, for Jobs that ever had more than one."""
+    names: dict[tuple[str, str], list[str]] = {}
+    for entry in story.recording.entries():
+        if entry.kind in ("Workload", "PodGroup") and entry.change == "ADDED":
+            owners = entry.object["metadata"]["ownerReferences"]
+            (job,) = (owner["name"] for owner in owners if owner.get("controller"))
+            names.setdefault((entry.kind, job), []).append(entry.name)
+    return {kind_and_job: several for kind_and_job, several in names.items() if len(several) > 1}
+
+
+def scattered(story: RealStory) -> dict[str, set[str]]:
+    """Return the groups by Job, for Jobs whose pods are in several groups, in none, or in a missing one."""
+    groups_of_jobs: dict[str, set[str]] = {}
+    for pod in story.pods():
+        job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+        groups_of_jobs.setdefault(job, set()).add(group_of(pod))
+    existing = set(story.groups())
+    return {
+        job: groups for job, groups in groups_of_jobs.items() if len(groups) > 1 or not groups <= existing
+    }
+
+
+def assert_the_job_controller_makes_all_gangs(story: RealStory) -> None:
+    """Create a hundred Jobs at once, and assert that each is one gang of the Job controller's, made once."""
+    assert job_controller_is_asked(story)
+    story.add_nodes(4, cpu=64)
+    for number in range(JOBS):
+        story.create(a_job(f"job-{number}", pods=2))
+    story.wait("all pods run", lambda now: now.running() == 2 * JOBS, 300)
+    story.recording.quiet(3)
+    makers = groupers(story)
+    assert len(makers) == JOBS
+    assert {job: creators for job, creators in makers.items() if creators != {"upstream"}} == {}
+    assert {group["spec"]["schedulingPolicy"]["gang"]["minCount"] for group in story.groups().values()} == {2}
+    assert made_twice(story) == {}
+    assert scattered(story) == {}
+
+
+def _creator(labels: dict[str, str]) -> str:
+    return "muster" if labels.get(OURS[0]) == OURS[1] else "upstream"

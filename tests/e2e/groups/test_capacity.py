@@ -47,22 +47,6 @@ def test_gated_and_unschedulable_gangs_look_to_an_autoscaler_like_other_pods(
     assert story.nodes_of_pods() == {}
 
 
-def test_a_gang_that_does_not_fit_runs_once_it_is_scaled_down_and_resized(
-    story: RealStory, muster_on_it: Muster
-) -> None:
-    """With the old minCount it would wait for pods that never come."""
-    story.add_nodes(1)
-    job = story.create(a_job("big", pods=4, cpu=4))
-    story.wait_for_reason("Job", "big", "PodGroupsScheduled", "Unschedulable")
-    with muster_on_it.without_function("resize-gang"):
-        story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
-        story.wait("two pods are left", lambda now: len(now.pods()) == 2)
-        story.recording.quiet()
-        assert story.nodes_of_pods() == {}
-    muster_on_it.sweep()
-    story.wait("two pods run", lambda now: now.running() == 2)
-
-
 def test_two_gangs_that_each_need_the_whole_cluster_run_one_after_the_other(story: RealStory) -> None:
     """One runs, the other waits without a pod bound, and runs when the first is done. No deadlock."""
     story.add_nodes(2)

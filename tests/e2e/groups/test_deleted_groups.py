@@ -72,20 +72,6 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
     assert story.group("main")["metadata"]["uid"] != group["metadata"]["uid"]
 
 
-def test_a_fallback_group_places_the_pods_that_fit(story: RealStory) -> None:
-    """It is no gang, but wants room for one; of three pods two are bound, and with another node the third."""
-    story.add_nodes(1, cpu=2)
-    _broken_job(story)
-    message = "minCount (1) cannot be satisfied"
-    story.wait("the scheduler says so", lambda now: message in str(now.group("main").get("status")))
-    story.add_nodes(1)
-    story.wait("two pods run", lambda now: now.running() == 2)
-    story.recording.quiet()
-    assert story.running() == 2
-    story.add_nodes(1)
-    story.wait("three pods run", lambda now: now.running() == 3, 90)
-
-
 def test_running_pods_of_a_fallback_group_keep_running_when_a_gang_replaces_it(
     story: RealStory, muster_on_it: Muster
 ) -> None:

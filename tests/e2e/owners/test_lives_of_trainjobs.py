@@ -14,7 +14,6 @@ from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
-REFUSED = "TrainJobResourcesCreationFailed"
 OURS = ("PodGroupsReady", "PodGroupsScheduled")
 SHOWN_WHILE_WAITING = "PodGroupsNotScheduled"
 
@@ -93,44 +92,6 @@ def test_a_trainjob_made_again_does_not_wait_for_old_pods_that_hang(story: RealS
     assert not any(GATE in story.gates(pod) for pod in story.pods())
 
 
-def test_a_trainjob_created_again_waits_for_the_orphaned_jobset(
-    story: RealStory, muster_on_it: Muster
-) -> None:
-    """The orphaned JobSet runs on as an owner of its own; when it is gone, the TrainJob gets a new gang."""
-    story.add_nodes(1)
-    body = a_trainjob("llama", "torch-distributed", nodes=2)
-    owner = story.create(body)
-    _runs_and_says_so(story)
-    (old,) = story.groups()
-    with muster_on_it.without_sweeps():
-        story.delete(owner, "Orphan")
-        story.wait("the TrainJob is gone", lambda now: not now.recording.now("TrainJob"))
-        orphan = {**_WORKLOAD, **story.recording.now("Workload")["llama"]}
-        assert "ownerReferences" not in orphan["metadata"]
-        again = {**_WORKLOAD, "metadata": {"name": "llama"}, "spec": orphan["spec"]}
-        answer = story.api.request("POST", manifests.collection(orphan), again)
-        assert (answer.status, answer.reason) == (409, "AlreadyExists")
-        muster_on_it.sweep()
-        story.wait("the Workload is gone", lambda now: not now.recording.now("Workload"))
-        muster_on_it.sweep()
-        story.wait("the JobSet has a Workload", lambda now: _controller_of_workload(now) == "JobSet")
-
-    again = story.create(body)
-    story.wait("the Trainer refuses it", lambda now: "owned by another object" in now.messages(REFUSED))
-    assert (story.running(), set(story.groups())) == (2, {old})
-
-    story.delete({"apiVersion": "jobset.x-k8s.io/v1alpha2", **story.recording.now("JobSet")["llama"]})
-    snapshot = {"name": "llama-runtime-snapshot", "namespace": story.namespace}
-    story.delete({"apiVersion": "v1", "kind": "ConfigMap", "metadata": snapshot})
-    story.wait("the old group is gone", lambda now: old not in now.groups())
-    assert muster_on_it.idle()
-    muster_on_it.dead_letters.clear()  # retries may not have lasted until the old group was gone
-    story.patch(again, {"metadata": {"annotations": {"example.com/try": "again"}}})
-    story.wait("the TrainJob has a Workload", lambda now: _controller_of_workload(now) == "TrainJob")
-    _runs_and_says_so(story)
-    assert story.policy("trainer") == {"gang": {"minCount": 2}}
-
-
 def _runs_and_says_so(story: RealStory) -> None:
     story.wait("two pods run", lambda now: now.running() == 2, 90)
     story.wait("conditions say so", lambda now: _statuses(now) == {"True"})
@@ -159,12 +120,5 @@ def _running_elsewhere(story: RealStory, group: str) -> list[Object]:
     return [pod for pod in pods if pod["status"].get("phase") == "Running"]
 
 
-def _controller_of_workload(story: RealStory) -> str:
-    """The kind of what the Workload was made for; empty without one."""
-    metadata = story.recording.now("Workload").get("llama", {}).get("metadata", {})
-    return "".join(reference["kind"] for reference in metadata.get("ownerReferences", []))
-
-
-_WORKLOAD: Object = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload"}
 _POD: Object = {"apiVersion": "v1", "kind": "Pod"}
 _LET_GO: Object = {"metadata": {"finalizers": None}}

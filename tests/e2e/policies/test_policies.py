@@ -101,20 +101,6 @@ def test_an_invalid_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> 
     assert all(story.gates(pod) == {"muster.dev/pod-group"} for pod in story.pods())
 
 
-def test_a_change_of_policy_counts_for_the_next_job_only(story: RealStory) -> None:
-    """A ConfigMap that comes later changes nothing for groups that exist, not even when they are resized."""
-    story.add_nodes(1)
-    job = story.create(a_job("sweep", pods=3))
-    story.wait("three pods run", lambda now: now.running() == 3)
-    later = {"policy": "workload: {onScale: Flag, groups: [{name: other}]}"}
-    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "muster-policy"}, "data": later}
-    story.create(config)
-    story.patch(job, {"spec": {"parallelism": 2, "completions": 2}})
-    story.wait("minCount is two", lambda now: now.policy("main") == {"gang": {"minCount": 2}})
-    exist = "PodGroupsExist"
-    story.wait("it says so", lambda now: now.reason("Job", "sweep", "PodGroupsReady") == exist)
-
-
 def test_flagged_scaling_leaves_the_gang_and_says_so(story: RealStory, stage: Any) -> None:
     """The gang keeps its size; the owner's condition says what differs, at the latest with a sweep."""
     story.add_nodes(1)
