@@ -22,7 +22,7 @@ from muster.replay.replay import ReplayResult, replay
 from muster.scaffold import REACTIONS, write_step
 from muster.simulator.overlays import load, of_kind
 from muster.testing import RunningStack, shipped
-from tests.manifests.knative_models import TriggerSpec
+from tests.manifests.knative_fields import unknown_fields
 
 EXAMPLES = EVENTING / "examples"
 STEPS = {"label_racks": "podgroup-bound", "tell_chat": "podgroup-waiting"}
@@ -60,9 +60,8 @@ def _added(before: Path, after: Path) -> int:
 def test_a_trigger_of_an_example_is_valid_for_knative(name: str) -> None:
     """It has the fields of Knative's schema, and leads to the step's Service."""
     (trigger,) = of_kind(load(EXAMPLES / name), "Trigger")
-    spec = TriggerSpec.model_validate(trigger["spec"])
-    assert spec.subscriber.ref is not None
-    assert spec.subscriber.ref.name == name.replace("_", "-")
+    assert unknown_fields(trigger) == []
+    assert trigger["spec"]["subscriber"]["ref"]["name"] == name.replace("_", "-")
 
 
 def test_racks_are_labelled_as_soon_as_the_gang_is_bound() -> None:
