@@ -17,7 +17,7 @@ from muster.events.model import Sweep
 from muster.policy.model import GangGivenUp, GangReport, WaitingGang
 from muster.policy.reasons import Reason
 from muster.policy.status.group_status import WORST_FIRST
-from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
+from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.telemetry.metrics import Metrics, exposition_of
 from muster.simulator.overlays import CLUSTER, load, of_kind
 
@@ -61,9 +61,7 @@ def exported_samples() -> dict[str, set[str]]:
     now = datetime(2026, 11, 21, tzinfo=UTC)
     metrics = Metrics("patch_pods", lambda: 0)
     metrics.answered(Sweep("1"), Outcome(OutcomeKind.DONE, Reason.SWEPT), 0.1, now)
-    gangs = GangTally()
-    gangs.add(GangReport(1, (WaitingGang(Reason.UNSCHEDULABLE, now),), Reason.INVALID_POLICY))
-    metrics.swept_all(now, gangs)
+    metrics.swept_all(now, [GangReport(1, (WaitingGang(Reason.UNSCHEDULABLE, now),), Reason.INVALID_POLICY)])
     metrics.milestone_reached(GangGivenUp(Reason.INVALID_POLICY))
     metrics.swept(Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED))
     metrics.called("get", "pods", "ok")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import shutil
 import tarfile
@@ -47,6 +48,9 @@ def test_a_release_page_has_its_files(release_folder: Path) -> None:
         "muster-one-service.yaml",
         f"muster_gangs-{VERSION}-py3-none-any.whl",
     }
+    for line in (release_folder / "SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert digest == hashlib.sha256((release_folder / name).read_bytes()).hexdigest()
     with tarfile.open(release_folder / f"muster-{VERSION}.tgz") as archive:
         chart = yaml.safe_load(_member(archive, "Chart.yaml"))
         values = yaml.safe_load(_member(archive, "values.yaml"))

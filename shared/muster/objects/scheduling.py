@@ -50,9 +50,7 @@ class SchedulingPolicy(View):
     @property
     def needs(self) -> int:
         """The minCount of a gang, or minGroupCount of a composite gang; 0 for a basic group."""
-        if self.gang is None:
-            return 0
-        return self.gang.min_group_count or self.gang.min_count
+        return (self.gang.min_group_count or self.gang.min_count) if self.gang else 0
 
 
 class PodGroupTemplate(View):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 
 from muster.objects.meta import ObjectRef
@@ -60,27 +58,3 @@ class Outcome:
     def http_status(self) -> int:
         """The status of the answer, without regard to a reply."""
         return self.status or STATUS[self.kind]
-
-
-@dataclass
-class GangTally:
-    """The gangs of all owners that one round of sweeps has examined; what waits or gave up by reason."""
-
-    reported: bool = False
-    placed: int = 0
-    waiting: Counter[str] = field(default_factory=Counter)
-    since: dict[str, datetime] = field(default_factory=dict)
-    gave_up: Counter[str] = field(default_factory=Counter)
-
-    def add(self, report: GangReport | None) -> None:
-        """Add the gangs of an owner; None is an object about which the step reports nothing."""
-        if report is None:
-            return
-        self.reported = True
-        self.placed += report.placed
-        for gang in report.waiting:
-            self.waiting[gang.reason] += 1
-            if gang.since is not None:
-                self.since[gang.reason] = min(gang.since, self.since.get(gang.reason, gang.since))
-        if report.gave_up:
-            self.gave_up[report.gave_up] += 1

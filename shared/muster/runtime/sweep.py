@@ -13,11 +13,11 @@ from muster.cluster import errors
 from muster.cluster.observe.sweep import ListedNamespace, namespaces
 from muster.events.model import Sweep
 from muster.objects.meta import ObjectRef
-from muster.policy.model import NoOp
+from muster.policy.model import GangReport, NoOp
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.http import responses
-from muster.runtime.outcome import GangTally, Outcome, OutcomeKind
+from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.step import Step
 from muster.runtime.telemetry import logs
 from muster.runtime.telemetry.metrics import Metrics
@@ -49,7 +49,7 @@ class Sweeps:
         self._sweeping = Lock()
         self._left = deque[str]()
         """The namespaces that are left of the round."""
-        self._gangs = GangTally()
+        self._gangs: list[GangReport] = []
 
     def sweep(self, cluster: DeadlineClient, event: Sweep, delay: float = 0.0) -> Outcome:
         """Continue the round until its end or the deadline."""
@@ -67,7 +67,7 @@ class Sweeps:
             names = [self._namespace] if self._namespace else namespaces(cluster)
             first = _stable_number(event.id, len(names))
             self._left.extend(names[first:] + names[:first])
-            self._gangs = GangTally()
+            self._gangs = []
         outcomes: list[Outcome] = []
         began_with, whole = self._left[0], True
         while self._left and whole:
@@ -75,8 +75,7 @@ class Sweeps:
             outcomes += here
             if whole or self._left[0] == began_with:
                 self._left.popleft()
-                for outcome in here:
-                    self._gangs.add(outcome.gangs)
+                self._gangs += (outcome.gangs for outcome in here if outcome.gangs is not None)
         if not self._left:
             self._metrics.swept_all(self._clock(), self._gangs)
         counts = sorted(Counter(str(outcome.reason) for outcome in outcomes).items())

@@ -102,28 +102,18 @@ def _expired(token: str = "") -> ScriptedResponse:
 @pytest.mark.parametrize(
     ("as_of", "answers", "positions"),
     [
-        pytest.param("", [_page("a", more="c"), _page("b")], [{}, {"continue": "c"}], id="two pages"),
-        pytest.param(
-            "7",
-            [_expired(), _page("a", "b")],
-            [{"resourceVersion": "7", "resourceVersionMatch": "Exact"}, {}],
-            id="an old state is replaced by the newest",
-        ),
-        pytest.param(
-            "0", [_page("a", "b")], [{"resourceVersion": "0"}], id="what the API server has in its cache"
-        ),
-        pytest.param(
-            "",
-            [_page("a", more="c"), _expired("d"), _page("b")],
-            [{}, {"continue": "c"}, {"continue": "d"}],
-            id="an expired token is replaced by that of the answer",
-        ),
-        pytest.param(
-            "",
-            [_page("x", more="c"), _expired(), _page("a", "b")],
-            [{}, {"continue": "c"}, {}],
-            id="without one the list begins anew",
-        ),
+        ("", [_page("a", more="c"), _page("b")], [{}, {"continue": "c"}]),
+        ("7", [_expired(), _page("a", "b")], [{"resourceVersion": "7", "resourceVersionMatch": "Exact"}, {}]),
+        ("0", [_page("a", "b")], [{"resourceVersion": "0"}]),
+        ("", [_page("a", more="c"), _expired("d"), _page("b")], [{}, {"continue": "c"}, {"continue": "d"}]),
+        ("", [_page("x", more="c"), _expired(), _page("a", "b")], [{}, {"continue": "c"}, {}]),
+    ],
+    ids=[
+        "two pages",
+        "an old state",
+        "of the cache",
+        "an expired token is replaced",
+        "or the list begins anew",
     ],
 )
 def test_lists(as_of: str, answers: list[ScriptedResponse], positions: list[dict[str, str]]) -> None:
@@ -159,12 +149,8 @@ def test_one_text_does_not_make_a_list_unreadable() -> None:
 
 @pytest.mark.parametrize(
     "reply",
-    [
-        pytest.param(ScriptedResponse(hold=True), id="no answer in time"),
-        pytest.param(
-            ScriptedResponse(body=b'{"kind":', headers={"Content-Length": "500"}), id="it breaks off"
-        ),
-    ],
+    [ScriptedResponse(hold=True), ScriptedResponse(body=b'{"kind":', headers={"Content-Length": "500"})],
+    ids=["no answer in time", "it breaks off"],
 )
 def test_no_whole_answer(reply: ScriptedResponse, monkeypatch: pytest.MonkeyPatch) -> None:
     """As above."""

@@ -39,13 +39,7 @@ def write(path: Path, user: dict[str, Any], server: str = "http://127.0.0.1:1", 
     return path
 
 
-@pytest.mark.parametrize(
-    "user",
-    [
-        pytest.param({"token": "a"}, id="a token"),
-        pytest.param({"exec": PLUGIN}, id="an exec plugin"),
-    ],
-)
+@pytest.mark.parametrize("user", [{"token": "a"}, {"exec": PLUGIN}])
 def test_credentials_are_sent(tmp_path: Path, user: dict[str, Any]) -> None:
     """As kubectl sends them."""
     with serving(ScriptedResponse(body={})) as server:

@@ -75,16 +75,10 @@ def test_other_events(mode: Any) -> None:
     assert parse(*mode(EVENT | {"type": "t", "data": {"a": 1}})) == OtherEvent("7", "t", {"a": 1})
 
 
-@pytest.mark.parametrize(
-    ("change", "path"),
-    [
-        pytest.param({"id": ""}, "id", id="an empty id"),
-        pytest.param({"specversion": "0.3"}, "specversion", id="CloudEvents 0.3"),
-        pytest.param({"time": "2026-11-21T08:17:25"}, "time", id="a time without a zone"),
-    ],
-)
-def test_unreadable_attributes(change: dict[str, str], path: str) -> None:
+@pytest.mark.parametrize("change", [{"id": ""}, {"specversion": "0.3"}, {"time": "2026-11-21T08:17:25"}])
+def test_unreadable_attributes(change: dict[str, str]) -> None:
     """An attribute that breaks CloudEvents is named as it was sent."""
+    (path,) = change
     with pytest.raises(UnreadableEvent, match=f"^{path}: "):
         parse(*as_structured(EVENT | change))
     with pytest.raises(UnreadableEvent, match=f"^ce-{path}: "):
@@ -94,10 +88,10 @@ def test_unreadable_attributes(change: dict[str, str], path: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "body", "path"),
     [
-        pytest.param({}, b"{}", "ce-source", id="no event at all"),
-        pytest.param({"ce-time": "yesterday"}, b"{}", "ce-time", id="no time"),
-        pytest.param(STRUCTURED, b"[]", "body", id="no object"),
-        pytest.param(STRUCTURED, b"{", "body", id="no JSON"),
+        ({}, b"{}", "ce-source"),
+        ({"ce-time": "yesterday"}, b"{}", "ce-time"),
+        (STRUCTURED, b"[]", "body"),
+        (STRUCTURED, b"{", "body"),
     ],
 )
 def test_no_event(headers: dict[str, str], body: bytes, path: str) -> None:
@@ -109,21 +103,13 @@ def test_no_event(headers: dict[str, str], body: bytes, path: str) -> None:
 @pytest.mark.parametrize(
     ("data", "path"),
     [
-        pytest.param(None, "data", id="no data"),
-        pytest.param([], "data", id="a list"),
-        pytest.param({"apiVersion": "v1", "kind": "Pod"}, "data.metadata", id="no metadata"),
-        pytest.param({"kind": "Pod", "metadata": {}}, "data.apiVersion", id="no version"),
-        pytest.param(
-            {"apiVersion": "v1", "kind": 1, "metadata": {"name": "p"}}, "data.kind", id="a number for a kind"
-        ),
-        pytest.param(
-            {"apiVersion": "v1/../v2", "kind": "Pod", "metadata": {"name": "p"}},
-            "data.apiVersion",
-            id="a path",
-        ),
-        pytest.param(
-            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "../p"}}, "data.metadata.name", id="dots"
-        ),
+        (None, "data"),
+        ([], "data"),
+        ({"apiVersion": "v1", "kind": "Pod"}, "data.metadata"),
+        ({"kind": "Pod", "metadata": {}}, "data.apiVersion"),
+        (EVENT["data"] | {"kind": 1}, "data.kind"),
+        (EVENT["data"] | {"apiVersion": "v1/../v2"}, "data.apiVersion"),
+        (EVENT["data"] | {"metadata": {"name": "../p"}}, "data.metadata.name"),
     ],
 )
 def test_unreadable_objects(data: Any, path: str) -> None:

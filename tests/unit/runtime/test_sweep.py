@@ -146,7 +146,7 @@ def test_the_deadline_ends_a_sweep_and_the_next_goes_on() -> None:
         return NoOp(Reason.UP_TO_DATE, gangs=GangReport(placed=1))
 
     handler = a_sweeper(world, plan, deadline_seconds=0.15)
-    handler.metrics.swept_all = lambda _now, gangs: whole.append(gangs.placed)
+    handler.metrics.swept_all = lambda _now, gangs: whole.append(sum(gang.placed for gang in gangs))
     swept(handler)
     assert (seen, whole) == (["team-a", "team-a", "team-b"], [])
     swept(handler)

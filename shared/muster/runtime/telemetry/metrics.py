@@ -24,10 +24,10 @@ from prometheus_client.registry import Collector
 
 from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
 from muster.objects.resources import ALL
-from muster.policy.model import GangGivenUp, GangsPlaced, Milestone
+from muster.policy.model import GangGivenUp, GangReport, GangsPlaced, Milestone
 from muster.policy.owners import KINDS
 from muster.policy.reasons import Reason
-from muster.runtime.outcome import GangTally, Outcome
+from muster.runtime.outcome import Outcome
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """The content type of the exposition: the format that every version of Prometheus reads."""
@@ -108,23 +108,28 @@ class Metrics:
         """Count an object of a sweep."""
         self._swept.labels(self._function, outcome.kind, outcome.reason).inc()
 
-    def swept_all(self, now: datetime, gangs: GangTally) -> None:
-        """Set the time at which sweeps had last covered all objects, and the gangs that they found."""
+    def swept_all(self, now: datetime, reports: Sequence[GangReport]) -> None:
+        """Set the time at which sweeps had last covered all objects, and the gangs of all owners."""
         self._last_round.labels(self._function).set(now.timestamp())
-        self._reports_gangs = self._reports_gangs or gangs.reported
+        self._reports_gangs = self._reports_gangs or bool(reports)
         if not self._reports_gangs:
             return
         for kind in KINDS:  # rate() ignores the first value of a series
             self._placements.labels(self._function, kind.resource.kind)
-        self._placed.labels(self._function).set(gangs.placed)
+        self._placed.labels(self._function).set(sum(report.placed for report in reports))
         for gauge in (self._waiting, self._since, self._without):
             gauge.clear()
-        for reason, number in gangs.waiting.items():
-            self._waiting.labels(self._function, _known(reason)).inc(number)
-        for reason, time in sorted(gangs.since.items(), key=lambda entry: entry[1], reverse=True):
-            self._since.labels(self._function, _known(reason)).set(time.timestamp())
-        for reason, number in gangs.gave_up.items():
-            self._without.labels(self._function, _known(reason)).inc(number)
+        since: dict[str, datetime] = {}
+        for gang in (gang for report in reports for gang in report.waiting):
+            reason = _known(gang.reason)
+            self._waiting.labels(self._function, reason).inc()
+            if gang.since is not None:
+                since[reason] = min(gang.since, since.get(reason, gang.since))
+        for reason, time in since.items():
+            self._since.labels(self._function, reason).set(time.timestamp())
+        for report in reports:
+            if report.gave_up:
+                self._without.labels(self._function, _known(report.gave_up)).inc()
 
     def milestone_reached(self, milestone: Milestone) -> None:
         """Count a placement, or that a gang was given up."""
