@@ -21,7 +21,7 @@ import yaml
 FUNCTIONS = Path(__file__).parent
 TEMPLATE = FUNCTIONS / "template"
 MUSTER = FUNCTIONS.parent / "shared" / "muster"
-PARTS = ("__init__.py", "library.py", "data", "objects", "policy", "events", "cluster", "runtime")
+PARTS = ("__init__.py", "library", "data", "objects", "policy", "events", "cluster", "runtime")
 """What functions import of the package."""
 
 CREATED = "created: 2026-11-21T00:00:00Z\n"
@@ -37,10 +37,8 @@ def main(arguments: Sequence[str]) -> int:
     out, *own = arguments
     folder = Path(out)
     if not out or (folder.exists() and not (folder / _MARKER).is_file() and any(folder.iterdir())):
-        print(
-            f"OUT={out}: has files that `make stage` did not write; empty it, or name another",
-            file=sys.stderr,
-        )
+        why = "has files that `make stage` did not write; empty it, or name another"
+        print(f"OUT={out}: {why}", file=sys.stderr)
         return 2
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -55,24 +53,27 @@ def stage(function: Path, project: Path) -> None:
     """Write the project of one function."""
     shutil.copytree(TEMPLATE / "function", project / "function", ignore=_LEFT_OUT)
     shutil.copytree(function, project, ignore=_LEFT_OUT, dirs_exist_ok=True)
-    shutil.copytree(
-        MUSTER,
-        project / "muster",
-        ignore=lambda folder, names: [
-            name for name in names if name == "__pycache__" or (Path(folder) == MUSTER and name not in PARTS)
-        ],
-    )
-    common, own = (
-        yaml.safe_load((folder).read_text()) for folder in (TEMPLATE / "common.yaml", function / "func.yaml")
-    )
+    (project / "muster").mkdir(exist_ok=True)
+    for part in PARTS:
+        if part.endswith(".py"):
+            shutil.copy(MUSTER / part, project / "muster")
+        else:
+            shutil.copytree(MUSTER / part, project / "muster" / part, ignore=_LEFT_OUT)
+    common = yaml.safe_load((TEMPLATE / "common.yaml").read_text())
+    own = yaml.safe_load((function / "func.yaml").read_text())
     (project / "func.yaml").write_text(CREATED + yaml.safe_dump(merged(common, own), sort_keys=False))
+    pyproject, lock = function / "pyproject.toml", (FUNCTIONS.parent / "requirements.txt").read_text()
+    own_project = tomllib.loads(pyproject.read_text())["project"] if pyproject.exists() else {}
+    needed = own_project.get("dependencies", [])
+    pins = re.findall(r"^([a-z0-9._-]+==[^\\\n]+?) *\\$", lock, re.MULTILINE)
     root = tomllib.loads((FUNCTIONS.parent / "pyproject.toml").read_text())["project"]
-    pyproject = Template((TEMPLATE / "pyproject.toml.in").read_text()).substitute(
+    text = Template((TEMPLATE / "pyproject.toml.in").read_text()).substitute(
         description=json.dumps(f"Muster's function {function.resolve().name}"),
         python=root["requires-python"],
-        dependencies=json.dumps([*locked_versions(), *own_dependencies(function / "pyproject.toml")]),
+        # Without Muster itself, which the staged project contains.
+        dependencies=json.dumps([*pins, *(name for name in needed if not name.startswith("muster-gangs"))]),
     )
-    (project / "pyproject.toml").write_text(pyproject)
+    (project / "pyproject.toml").write_text(text)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,18 +83,6 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
         both_are_mappings = isinstance(value, Mapping) and isinstance(result.get(name), Mapping)
         result[name] = merged(result[name], value) if both_are_mappings else value
     return result
-
-
-def own_dependencies(pyproject: Path) -> list[str]:
-    """Return the dependencies of a user's step without Muster, which the staged project contains."""
-    project = tomllib.loads(pyproject.read_text())["project"] if pyproject.exists() else {}
-    return [entry for entry in project.get("dependencies", []) if not entry.startswith("muster-gangs")]
-
-
-def locked_versions() -> list[str]:
-    """Return the packages of requirements.txt as `flask==3.1.3`, dependencies of dependencies included."""
-    lock = (FUNCTIONS.parent / "requirements.txt").read_text()
-    return re.findall(r"^([a-z0-9._-]+==[^\\\n]+?) *\\$", lock, re.MULTILINE)
 
 
 if __name__ == "__main__":

@@ -118,11 +118,11 @@ def sweep(stack: Stack) -> None:
     assert answer.status == 202
 
 
-def wait_until(holds: Callable[[], bool], report: Callable[[], str], stack: Stack) -> None:
+def wait_until(stack: Stack, holds: Callable[[], object]) -> None:
     """Sweep until a condition holds; fail with the state of the cluster."""
     end, next_sweep = time.monotonic() + PATIENCE, time.monotonic() + 2.0
     while not holds():
-        assert time.monotonic() < end, report()
+        assert time.monotonic() < end, what_is_there(stack)
         if time.monotonic() > next_sweep:
             sweep(stack)
             next_sweep = time.monotonic() + 1.0
@@ -177,7 +177,7 @@ def test_gangs_are_placed_whatever_the_api_server_answers(fault: Callable[[], Fa
     with a_cluster(fault()) as stack:
         stack.client.create(TRAINJOBS, a_trainjob("llama", 3), manager="tests")
         stack.client.create(JOBS, an_indexed_job("sweep", 4), manager="tests")
-        wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
+        wait_until(stack, lambda: all_is_well(stack, 7))
         sizes = {
             group["metadata"]["name"].split("-")[0]: group["spec"]["schedulingPolicy"]
             for group in listed(stack, POD_GROUPS)
@@ -207,7 +207,7 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
     with a_cluster() as stack:
         stack.client.create(TRAINJOBS, a_trainjob("llama", 3), manager="tests")
         stack.client.create(JOBS, an_indexed_job("sweep", 4), manager="tests")
-        wait_until(lambda: all_is_well(stack, 7), lambda: what_is_there(stack), stack)
+        wait_until(stack, lambda: all_is_well(stack, 7))
 
 
 def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
@@ -215,25 +215,21 @@ def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
     with a_cluster(lambda _chance: status(503, "ServiceUnavailable")) as stack:
         assert stack.server is not None
         stack.client.create(JOBS, an_indexed_job("early", 3), manager="tests")
-        wait_until(lambda: len(listed(stack, PODS)) == 3, lambda: what_is_there(stack), stack)
-        wait_until(lambda: len(stack.dead_letters) > 0, lambda: "no dead letter", stack)
+        wait_until(stack, lambda: len(listed(stack, PODS)) == 3)
+        wait_until(stack, lambda: len(stack.dead_letters) > 0)
         assert not listed(stack, WORKLOADS)
         stack.server.intercept = None
         sweep(stack)
-        wait_until(lambda: all_is_well(stack, 3), lambda: what_is_there(stack), stack)
+        wait_until(stack, lambda: all_is_well(stack, 3))
 
 
 def test_an_orphaning_delete_leaves_nothing_behind_after_a_sweep() -> None:
     """With the default deletion of a Job its groups are orphaned; a sweep deletes them."""
     with a_cluster() as stack:
         stack.client.create(JOBS, an_indexed_job("brief", 2), manager="tests")
-        wait_until(lambda: all_is_well(stack, 2), lambda: what_is_there(stack), stack)
+        wait_until(stack, lambda: all_is_well(stack, 2))
         stack.client.delete(JOBS, "brief", NAMESPACE, propagation="Orphan")
         for pod in listed(stack, PODS):
             stack.client.delete(PODS, pod["metadata"]["name"], NAMESPACE)
-        wait_until(
-            lambda: not (listed(stack, WORKLOADS) or listed(stack, POD_GROUPS)),
-            lambda: what_is_there(stack),
-            stack,
-        )
+        wait_until(stack, lambda: not (listed(stack, WORKLOADS) or listed(stack, POD_GROUPS)))
         assert not [event for event in listed(stack, EVENTS) if event.get("type") == "Warning"]

@@ -40,6 +40,9 @@ DONE = Plan(
 class FakeCluster:
     """Raises the configured errors, else says yes; remembers its calls."""
 
+    policy_namespace = "muster-system"
+    scheduling: Any = None
+
     def __init__(self, on_read: Exception | None = None, on_write: Exception | None = None) -> None:
         self.on_read = on_read
         self.on_write = on_write
@@ -52,19 +55,20 @@ class FakeCluster:
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """The pod, whatever is asked for."""
-        self.calls.append(f"get {resource.plural} {namespace}/{name}")
-        if self.on_read:
-            raise self.on_read
+        self._read(f"get {resource.plural} {namespace}/{name}")
         return BODY
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
         """The pod alone."""
-        self.calls.append(f"list {resource.plural} {namespace}{labels}{fields}{as_of}")
-        if self.on_read:
-            raise self.on_read
+        self._read(f"list {resource.plural} {namespace}{labels}{fields}{as_of}")
         return [BODY]
+
+    def served_versions(self, group: str) -> frozenset[str]:
+        """What `served` says."""
+        self._read(f"discover {group}")
+        return self.served
 
     def write(self, action: Action, manager: str) -> Object:
         """What was sent; a review of a permission is granted."""
@@ -74,19 +78,10 @@ class FakeCluster:
             raise self.on_write
         return {**(action.body or {}), "status": {"allowed": True}}
 
-    def _never(self, *_arguments: Any, **_named: Any) -> Any:
-        """What no step of these tests asks for."""
-        raise NotImplementedError
-
-    scheduling = _never
-    policy_namespace = "muster-system"
-
-    def served_versions(self, group: str) -> frozenset[str]:
-        """What `served` says."""
-        self.calls.append(f"discover {group}")
+    def _read(self, call: str) -> None:
+        self.calls.append(call)
         if self.on_read:
             raise self.on_read
-        return self.served
 
 
 def observe(cluster: Any, subject: ObjectRef) -> ObjectRef:

@@ -82,9 +82,8 @@ class ListedNamespace(Snapshot):
         """Return the object as it was listed; of a kind that was not, the live one."""
         if self._has(resource, namespace):
             return super().get(resource, name, namespace)
-        return self._once(
-            ("get", resource, name, namespace), lambda: self._live.get(resource, name, namespace)
-        )
+        asked = (resource, name, namespace)
+        return self._once(asked, lambda: self._live.get(*asked))
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
@@ -104,10 +103,6 @@ class ListedNamespace(Snapshot):
     def scheduling(self) -> SchedulingApi:
         """See `Cluster`."""
         return self._once("scheduling", self._live.scheduling)
-
-    def refresh(self) -> None:
-        """See `Cluster`."""
-        self._live.refresh()
 
     def _has(self, resource: Resource, namespace: str) -> bool:
         return resource in self._listed and namespace == self._namespace
