@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,7 +11,7 @@ import pytest
 import urllib3
 
 from muster.local.stack import StackOptions
-from muster.local.stories import STORIES, LocalStory
+from muster.local.stories import STORIES, LocalStory, story_named
 from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.runtime import steps
@@ -35,18 +36,15 @@ def test_a_story_holds(one_service: ObservedStack, story: LocalStory) -> None:
     one_service.check_story(story)
 
 
-def test_runtimes_are_labelled(one_service: ObservedStack) -> None:
-    """The one step that no story needs: the shared account may write group labels on runtimes."""
+def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> None:
+    """Every step was at work, under its own name, and no request of the shared account was refused."""
     client, runtime = one_service.stack.client, "torch-distributed"
     policy = {"metadata": {"annotations": {"muster.dev/pod-group-policy": "workload: {}"}}}
     client.patch(CLUSTER_TRAINING_RUNTIMES, runtime, "", policy, patch=PatchType.MERGE, manager="kubectl")
     assert one_service.recorder.until(
         lambda: "muster.dev/group" in str(client.get(CLUSTER_TRAINING_RUNTIMES, runtime)), 20
     )
-
-
-def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> None:
-    """Every step was at work, under its own name, and no request of the shared account was refused."""
+    one_service.check_story(replace(story_named("torch"), own_namespace="each-step"))
     server = one_service.stack.server
     assert server is not None
     at_work = until(

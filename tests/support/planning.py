@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from muster.objects.meta import KubernetesObject, ObjectRef
@@ -34,11 +34,7 @@ from muster.policy.plans import (
 from muster.policy.plans.orphans import OrphanInputs
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.source import PolicySource
-from muster.policy.status.conditions import Condition
-from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.members import LiveMembers
-
-NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -95,17 +91,6 @@ def resolve(given: Observed) -> ResolvedOwner | NoOp:
     return resolving.resolve(identified, given.priority_classes)
 
 
-def reason_to_skip(given: Observed) -> NoOp | None:
-    """Why the owner is left alone, whatever its pod templates and policies say."""
-    return resolving.reason_to_skip(given.live)
-
-
-def needs_priority_classes(given: Observed, *, to_make: bool = False) -> bool:
-    """Whether PriorityClasses can change the result."""
-    identified = resolving.identify(given.live)
-    return not isinstance(identified, NoOp) and identified.needs_priority_classes(to_create=to_make)
-
-
 def pod_sets_of(
     owner: OwnerObject,
     jobset: JobSet | None,
@@ -124,17 +109,13 @@ def plan_workload(given: Observed, now: datetime) -> Decision:
     """create_workload."""
     if given.orphan is not None:
         return create_workload.plan_workload(OrphanInputs(given.orphan, given.live_uids), now)
-    reads_classes = needs_priority_classes(given, to_make=True)
+    identified = resolving.identify(given.live)
+    reads_classes = not isinstance(identified, NoOp) and identified.needs_priority_classes(to_create=True)
     resolved = resolve(given if reads_classes else replace(given, priority_classes=()))
     inputs = create_workload.WorkloadInputs(given.live, resolved)
     if create_workload.needs_members(inputs):
         inputs = replace(inputs, members=given.members)
     return create_workload.plan_workload(inputs, now)
-
-
-def needs_groups(given: Observed) -> bool:
-    """Whether create_workload may need the owner's pods and groups."""
-    return create_workload.needs_members(create_workload.WorkloadInputs(given.live, resolve(given)))
 
 
 def plan_pod_groups(given: Observed, now: datetime) -> Decision:
@@ -163,17 +144,7 @@ def plan_pods(given: Observed, now: datetime) -> Decision:
     return patch_pods.plan_pods(inputs, now)
 
 
-def held_groups(given: Observed) -> dict[str, NoOp]:
-    """The groups whose pods keep their gates."""
-    return gate_release.held_groups(given.groups, gate_release.OwnerGroups(resolve(given), given.members))
-
-
 def plan_runtime(given: Observed, now: datetime) -> Decision:
     """mark_runtime."""
     inputs = mark_runtime.RuntimeInputs(given.subject, given.runtime, given.event_names)
     return mark_runtime.plan_runtime(inputs, now)
-
-
-def conditions_of(given: Observed, resolved: ResolvedOwner) -> tuple[Condition, Condition]:
-    """The conditions of an owner when no time has passed."""
-    return owner_status(resolved, given.members, given.failed_create, NO_TIME).conditions

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Self
 
 from muster.cluster.http.client import Client
@@ -57,7 +56,7 @@ class StackOptions:
 
 
 class Stack:
-    """The local stack, which runs from `start` to `stop`.
+    """The local stack: `with Stack(options) as stack`.
 
     Args:
         options: its options.
@@ -70,6 +69,12 @@ class Stack:
         url: of the API server.
         dead_letters: the events that no retry could deliver.
         function_urls: the URL of each function by its subscriber, see `muster.local.functions`.
+
+    Raises:
+        BadKubeconfigError: a certificate cannot be read, or the exec plugin failed.
+        BadSettingError: so it did for a function.
+        ClusterError: the real cluster does not answer.
+        LookupError: a trigger names a Service that has no step.
     """
 
     client: Client
@@ -83,41 +88,21 @@ class Stack:
         self._options = options
         self._listener = listener
         self._reporter = reporter
-        self._stops = ExitStack()
         self._stopping = threading.Event()
         self.url = ""
         self.server: ApiServer | None = None
         self.dead_letters: list[CloudEvent] = []
         self.function_urls: dict[str, str] = {}
 
-    def start(self) -> Self:
-        """Start all parts, each after those that it needs.
-
-        Raises:
-            BadKubeconfigError: a certificate cannot be read, or the exec plugin failed.
-            BadSettingError: so it did for a function.
-            ClusterError: the real cluster does not answer.
-            LookupError: a trigger names a Service that has no step.
-        """
-        try:
-            self._start()
-        except BaseException:
-            self.stop()
-            raise
+    def __enter__(self) -> Self:
+        with ExitStack() as stops:
+            self._start(stops)
+            self._stops = stops.pop_all()
         return self
 
-    def stop(self) -> None:
-        """Stop all parts, in reverse order."""
+    def __exit__(self, *_error: object) -> None:
         self._stopping.set()
         self._stops.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     @property
     def broker_url(self) -> str:
@@ -128,15 +113,19 @@ class Stack:
         """Wait until every event received so far was answered; return whether they were in time."""
         return self._broker.drain(seconds)
 
-    def _start(self) -> None:
+    def _start(self, stops: ExitStack) -> None:
         objects = load_beside_muster(self._options.overlay)
-        settings = self._connect(objects)
+        settings = self._connect(objects, stops)
         wiring = Wiring.from_manifests(objects)
         names = sorted({trigger.subscriber for trigger in wiring.triggers})
         functions = running_functions(
-            names, settings, self._listener, self._kubeconfigs(objects), step_files(self._options.overlay)
+            names,
+            settings,
+            self._listener,
+            self._kubeconfigs(objects, stops),
+            step_files(self._options.overlay),
         )
-        self.function_urls = self._stops.enter_context(functions)
+        self.function_urls = stops.enter_context(functions)
         subscribers: dict[str, Target | str] = {
             name: self._paced(url) for name, url in self.function_urls.items()
         }
@@ -146,13 +135,13 @@ class Stack:
         self._ingress = Ingress(broker)
         for part in (broker, self._ingress, PingTimer(wiring.pings, broker.publish)):
             part.start()
-            self._stops.callback(part.stop)
+            stops.callback(part.stop)
         sources = Source.all_of(objects, self.client, _publish_to(broker), api_server=self.url)
         for source in sources:
-            self._stops.callback(source.stop)
+            stops.callback(source.stop)
         start_all(sources, WATCH_TIMEOUT_SECONDS)
 
-    def _connect(self, objects: list[Manifest]) -> Settings:
+    def _connect(self, objects: list[Manifest], stops: ExitStack) -> Settings:
         """Connect to the cluster, or start the embedded one; return the settings of the functions."""
         if self._options.kubeconfig is not None:
             self.client = self._options.kubeconfig.client("muster-run")
@@ -165,7 +154,7 @@ class Stack:
             policies=[manifest for manifest in objects if "AdmissionPolicy" in manifest["kind"]],
             kubelet=KubeletOptions(run_delay=starting),
         )
-        self.server = self._stops.enter_context(cluster)
+        self.server = stops.enter_context(cluster)
         self.url = self.server.url
         self.client = Client.for_server(self.url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
@@ -184,15 +173,11 @@ class Stack:
 
         return deliver
 
-    def _kubeconfigs(self, objects: list[Manifest]) -> dict[str, Path]:
-        """Write a kubeconfig of each Service's account, since admission policies judge by account.
-
-        Returns:
-            The files by the name of the Service; empty with a real cluster.
-        """
+    def _kubeconfigs(self, objects: list[Manifest], stops: ExitStack) -> dict[str, Path]:
+        """Write a kubeconfig of each Service's account, since admission policies judge by account."""
         if self.server is None:
             return {}
-        folder = Path(self._stops.enter_context(TemporaryDirectory(prefix="muster-")))
+        folder = Path(stops.enter_context(TemporaryDirectory(prefix="muster-")))
         files = {}
         for service in of_kind(objects, "Service"):
             name, namespace = service["metadata"]["name"], service["metadata"]["namespace"]

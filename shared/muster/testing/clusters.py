@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import urllib3
@@ -70,6 +69,12 @@ class ClusterAccess:
 
     server: ApiServer
     client: Client
+
+    def __init__(self) -> None:
+        self._stops = ExitStack()
+
+    def __exit__(self, *_error: object) -> None:
+        self._stops.close()
 
     @property
     def url(self) -> str:
@@ -170,18 +175,13 @@ class EmbeddedCluster(ClusterAccess):
 
     def __init__(self, *, controllers: bool = False, admission: bool = True, release: str = "1.37") -> None:
         policies = None if admission else ()
-        self._stops = ExitStack()
+        super().__init__()
         self._running = embedded_server(controllers=controllers, policies=policies, release=release)
 
     def __enter__(self) -> Self:
         self.server = self._stops.enter_context(self._running)
         self.client = Direct.to(self.server, user_agent="muster-embedded")
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stops.close()
 
 
 class RunningStack(ClusterAccess):
@@ -197,22 +197,17 @@ class RunningStack(ClusterAccess):
     """
 
     def __init__(self, overlay: Path | None = None) -> None:
+        super().__init__()
         self.activities: list[Activity] = []
         self.stack = Stack(StackOptions(overlay=overlay or CLUSTER), self.activities.append)
         self.recorder: TimelineRecorder
 
     def __enter__(self) -> Self:
-        self.stack.start()
+        self._stops.enter_context(self.stack)
         assert self.stack.server is not None
         self.server, self.client = self.stack.server, self.stack.client
-        self.recorder = TimelineRecorder(self.client).start()
+        self.recorder = self._stops.enter_context(TimelineRecorder(self.client))
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.recorder.stop()
-        self.stack.stop()
 
     def publish(self, event: RecordedRequest) -> None:
         """Send an event to the broker, which delivers it to the functions whose triggers match."""

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from muster.cluster.errors import ClusterError, Expired, Gone
@@ -63,9 +62,6 @@ class ListerWatcher(Protocol):
         """Yield each change after a resourceVersion, until the server or the time ends the watch."""
 
 
-Key = tuple[str, str, str]
-
-
 class TimelineRecorder:
     """Records the changes of some kinds; thread-safe.
 
@@ -83,7 +79,7 @@ class TimelineRecorder:
         self._watch_seconds = watch_seconds
         self._changed = threading.Condition()
         self._history: list[Entry] = []
-        self._objects: dict[Key, Object] = {}
+        self._objects: dict[tuple[str, str, str], Object] = {}
         self._gaps: list[str] = []
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -132,16 +128,14 @@ class TimelineRecorder:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def history(self, namespace: str = "") -> list[Entry]:
         """Return all changes so far in the order of their resourceVersions, of one namespace or of all."""
         with self._changed:
             entries = [entry for entry in self._history if namespace in {"", entry.namespace}]
-        return sorted(entries, key=_version)
+        return sorted(entries, key=lambda entry: entry.version)
 
     def objects(self, namespace: str = "") -> Objects:
         """Return all objects in their latest state, of one namespace or of all."""
@@ -245,10 +239,6 @@ def apply_entry(objects: dict[str, Object], entry: Entry) -> None:
         objects[entry.name] = entry.object
 
 
-def _version(entry: Entry) -> int:
-    return entry.version
-
-
-def _key(body: Object) -> Key:
+def _key(body: Object) -> tuple[str, str, str]:
     metadata = body["metadata"]
     return body["kind"], metadata.get("namespace", ""), metadata["name"]
