@@ -20,8 +20,14 @@ from muster.simulator.apiserver.handlers import reads, virtual
 from muster.simulator.apiserver.handlers.deletes import Deleter
 from muster.simulator.apiserver.handlers.writes import Writer
 from muster.simulator.apiserver.http.http_server import HttpServer
-from muster.simulator.apiserver.http.requests import ADMINISTRATOR, APPLY, Request, RequestTarget, Response
-from muster.simulator.apiserver.http.routes import route
+from muster.simulator.apiserver.http.requests import (
+    ADMINISTRATOR,
+    APPLY,
+    Request,
+    RequestTarget,
+    Response,
+    route,
+)
 from muster.simulator.apiserver.kinds import Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
 from muster.simulator.apiserver.refusals import ApiError, method_not_allowed

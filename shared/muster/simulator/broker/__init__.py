@@ -4,11 +4,9 @@ The behaviour is that of knative.dev/eventing v0.47.0 (multi-tenant broker, in-m
 tests/contract/broker.
 """
 
-from muster.simulator.broker.broker import TTL, Broker, RefusedError, Report
-from muster.simulator.broker.delivery import Delivery
+from muster.simulator.broker.broker import TTL, Broker, Ingress, RefusedError, Report
+from muster.simulator.broker.delivery import Answer, Delivery, HttpTarget, NoAnswerError, Target
 from muster.simulator.broker.events import CloudEvent, NotAnEventError
-from muster.simulator.broker.ingress import Ingress
-from muster.simulator.broker.targets import Answer, HttpTarget, NoAnswerError, Target
 from muster.simulator.broker.wiring import PingSource, PingTimer, Trigger, Wiring
 
 __all__ = [

@@ -14,11 +14,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
+from typing import ClassVar
 
 from muster.simulator.broker.delivery import (
     DeliveryOutcome,
+    HttpTarget,
     Recipient,
+    Target,
     Wait,
     deliver,
     failed_with,
@@ -26,7 +30,6 @@ from muster.simulator.broker.delivery import (
     trace_headers,
 )
 from muster.simulator.broker.events import CloudEvent, NotAnEventError
-from muster.simulator.broker.targets import HttpTarget, Target
 from muster.simulator.broker.wiring import Trigger, Wiring
 from muster.simulator.clock import now
 
@@ -220,3 +223,54 @@ class Broker:
         address = f"http://{name}.{trigger.namespace}{slash}{path}"
         address = target.url if isinstance(target, HttpTarget) else address
         return Recipient(target, address, headers, may_reply="Prefer" in headers)
+
+
+class Ingress:
+    """An HTTP server for one broker, on 127.0.0.1."""
+
+    def __init__(self, broker: Broker) -> None:
+        """Bind a free port."""
+        path = f"/{broker.wiring.namespace}/{broker.wiring.name}"
+        handler = type("Handler", (_Handler,), {"broker": broker, "broker_path": path})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self.url = f"http://127.0.0.1:{self._server.server_port}{path}"
+
+    def start(self) -> None:
+        """Start serving."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop serving and close the port."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    broker: ClassVar[Broker]
+    broker_path: ClassVar[str]
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        """Publish the event of the request."""
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        status, text = 202, ""
+        try:
+            headers = dict(self.headers.items())
+            event = CloudEvent.from_http(headers, body)
+            if self.path == self.broker_path:
+                self.broker.publish(event, headers)
+            else:
+                status, text = 404, f"the broker is at {self.broker_path}\n"
+        except (NotAnEventError, RefusedError) as error:
+            status, text = 400, f"{error}\n"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the signature of http.server
+        """Disable access logging; deliveries go to the observer, refusals to the publisher."""
