@@ -77,5 +77,4 @@ def binding_gated(api: Conversation, ns: str) -> None:
     """A gated pod cannot be bound."""
     api.must("POST", core(ns, "pods"), pod(schedulingGates=[{"name": "example.com/wait"}]))
     body = {"metadata": {"name": "pod"}, "target": {"kind": "Node", "name": "n"}}
-    answer = api.request("POST", core(ns, "pods", "pod") + "/binding", body)
-    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert api.request("POST", core(ns, "pods", "pod") + "/binding", body).reason == "Conflict"

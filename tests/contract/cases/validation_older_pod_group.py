@@ -43,11 +43,9 @@ def older_reference_checked(api: Conversation, ns: str) -> None:
     path = groups(ns, "podgroups", version="v1alpha2")
     reference = {"workload": {"workloadName": "work", "podGroupTemplateName": "other"}}
     body = pod_group(version="v1alpha2", podGroupTemplateRef=reference)
-    answer = api.request("POST", path, body)
-    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert api.request("POST", path, body).reason == "Forbidden"
     api.must("POST", groups(ns, "workloads", version="v1alpha2"), workload(version="v1alpha2"))
-    answer = api.request("POST", path, body)
-    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert api.request("POST", path, body).reason == "Forbidden"
 
 
 @case(releases=("1.36",))
@@ -87,9 +85,7 @@ def older_workload(api: Conversation, ns: str) -> None:
     path = groups(ns, "workloads", version="v1alpha2")
     api.must("POST", path, workload(version="v1alpha2"))
     body = {"spec": {"podGroupTemplates": [template(schedulingPolicy=gang(5))]}}
-    answer = api.request("PATCH", f"{path}/work", body, MERGE_PATCH)
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueInvalid", "spec.podGroupTemplates")]
+    assert api.request("PATCH", f"{path}/work", body, MERGE_PATCH).status == 422
 
 
 @case(releases=("1.36",))

