@@ -19,8 +19,10 @@ from muster.objects.scheduling import (
     MOST_MEMBERS,
     CompositePodGroup,
     CompositePodGroupTemplate,
+    Gang,
     PodGroup,
     PodGroupTemplate,
+    SchedulingPolicy,
     Workload,
 )
 from muster.policy.group_labels import GroupInstance, is_musters
@@ -111,6 +113,35 @@ def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> C
         if filled and (group.key not in existing or group.is_below_parent(existing[group.key])):
             counts[group.parent] += 1
     return counts
+
+
+def first_policies(
+    resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[WantedGroup, ...]
+) -> Mapping[GroupKey, SchedulingPolicy]:
+    """Return the policy of each group's template, with a count that the group can reach.
+
+    A user's own count is lowered only for a group that never has that many members, such as the last block of
+    completion indexes. Where Muster follows the pods, the template may have the minCount of a JobSet that had
+    fewer left to run and was then created again.
+    """
+    needed = members_to_run(resolved.pod_sets, members)
+    followed = wanted_counts(resolved, members) if follows(resolved) else {}
+    children = child_groups(wanted, existing_groups(members))
+    policies: dict[GroupKey, SchedulingPolicy] = {}
+    for group in wanted:
+        policy = policies[group.key] = group.template.scheduling_policy
+        if policy.gang is None or (group.composite and policy.gang.min_group_count is None):
+            continue
+        if group.composite:
+            most = children[group.name]
+        elif resolved.own is not None:
+            most = group.pods
+        else:
+            most = sum(needed[GroupInstance(leaf.name, suffix)] for leaf, suffix in group.pod_groups)
+        count = followed.get(group.name) or max(1, min(policy.needs, most))
+        gang = Gang(min_group_count=count) if group.composite else Gang(min_count=count)
+        policies[group.key] = SchedulingPolicy(gang=gang)
+    return policies
 
 
 def existing_groups(members: LiveMembers) -> ExistingGroups:

@@ -7,22 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
-from muster.objects.scheduling import Gang, SchedulingPolicy, Workload
-from muster.policy.group_labels import GroupInstance, belongs_to
+from muster.objects.scheduling import Workload
+from muster.policy.group_labels import belongs_to
 from muster.policy.groups import manifests
-from muster.policy.groups.wanted_groups import (
-    GroupKey,
-    WantedGroup,
-    child_groups,
-    existing_groups,
-    follows,
-    wanted_counts,
-    wanted_groups,
-)
+from muster.policy.groups.wanted_groups import GroupKey, existing_groups, first_policies, wanted_groups
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.tree.members import LiveMembers, members_to_run
+from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-pod-groups"
 
@@ -60,16 +52,34 @@ def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
 def _create_missing(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
 ) -> Decision:
-    existing = existing_groups(members)
+    owner, existing = resolved.pod_sets, existing_groups(members)
     wanted = tuple(wanted_groups(resolved, workload))
+    policies = first_policies(resolved, members, wanted)
     added_later = tuple(_without_template(resolved, workload))
+    event = manifests.event_of_refusal(owner.root, COMPONENT, now)
+    missing = []
+    for group in wanted:
+        if group.key not in existing:
+            created = manifests.create_group(
+                owner.root,
+                workload,
+                group.name,
+                group.template,
+                policy=policies[group.key],
+                priority_class=group.priority_class,
+                parent=group.parent,
+            )
+            without_group = [
+                (leaf, suffix)
+                for leaf, suffix in group.pod_groups
+                if (POD_GROUPS.kind, owner.pod_group_name(leaf.name, suffix)) not in existing
+            ]
+            hold = resolved.policy.holds
+            missing.append(manifests.with_fallback(owner, created, without_group, event, hold=hold))
+    missing += [action for action in added_later if _key(action) not in existing]
     # A group that exists is ours, a fallback, or a user's own: each serves the pods that name it.
     keys = (*(group.key for group in wanted), *map(_key, added_later))
     being_deleted = [key[1] for key in keys if key in existing and existing[key].being_deleted]
-    missing = (
-        *_creations(resolved, members, workload, wanted, now),
-        *(action for action in added_later if _key(action) not in existing),
-    )
     if not missing and being_deleted:
         return NoOp(Reason.BEING_DELETED, f"{', '.join(being_deleted)}: being deleted", requeue=True)
     if not missing:
@@ -77,8 +87,8 @@ def _create_missing(
     names = [action.target.name for action in missing]
     reply = Reply("created", resolved.root, {"workload": workload.metadata.name})
     message = f"PodGroups of {workload.ref}: {', '.join(names)}"
-    requeue = bool(being_deleted)
-    return as_executed(Plan(Reason.POD_GROUPS_CREATED, message, missing, reply, requeue=requeue))
+    plan = Plan(Reason.POD_GROUPS_CREATED, message, tuple(missing), reply, requeue=bool(being_deleted))
+    return as_executed(plan)
 
 
 def as_executed(plan: Plan) -> Plan:
@@ -97,71 +107,12 @@ def _key(creation: Action) -> GroupKey:
     return creation.target.kind, creation.target.name
 
 
-def _creations(
-    resolved: ResolvedOwner,
-    members: LiveMembers,
-    workload: Workload,
-    wanted: tuple[WantedGroup, ...],
-    now: datetime,
-) -> Iterator[Action]:
-    owner, hold = resolved.pod_sets, resolved.policy.holds
-    needed = members_to_run(owner, members)
-    followed = wanted_counts(resolved, members) if follows(resolved) else {}
-    existing = existing_groups(members)
-    children = child_groups(wanted, existing)
-    event = manifests.event_of_refusal(owner.root, COMPONENT, now)
-    for group in wanted:
-        if group.key in existing:
-            continue
-        if group.composite:
-            most = children[group.name]
-        elif resolved.own is not None:
-            most = group.pods
-        else:
-            most = sum(needed[GroupInstance(leaf.name, suffix)] for leaf, suffix in group.pod_groups)
-        created = manifests.create_group(
-            owner.root,
-            workload,
-            group.name,
-            group.template,
-            policy=_policy(group, followed.get(group.name), most),
-            priority_class=group.priority_class,
-            parent=group.parent,
-        )
-        without_group = tuple(
-            (leaf, suffix)
-            for leaf, suffix in group.pod_groups
-            if (POD_GROUPS.kind, owner.pod_group_name(leaf.name, suffix)) not in existing
-        )
-        yield manifests.with_fallback(owner, created, without_group, event, hold=hold)
-
-
 def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:
     """Fallback PodGroups for groups labelled after the Workload was created, which takes no new templates."""
     stored = {template.name for template, _ in workload.hierarchy()}
-    for leaf in resolved.leaves():
-        if leaf.template_name in stored or resolved.policy.holds:
-            continue
-        message = f"Workload {workload.metadata.name} has no template for {leaf.name}, which was added later"
-        failure = GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
-        for suffix in leaf.sizes:
+    for leaf, suffix, _ in resolved.pod_groups():
+        if leaf.template_name not in stored and not resolved.policy.holds:
+            workload_name = workload.metadata.name
+            message = f"Workload {workload_name} has no template for {leaf.name}, which was added later"
+            failure = GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
             yield manifests.fallback_for_group(resolved.pod_sets, leaf, suffix, failure)
-
-
-def _policy(group: WantedGroup, followed: int | None, most: int) -> SchedulingPolicy:
-    """Return the policy of a group's template, with a count that the group can reach.
-
-    A user's own count is lowered only for a group that never has that many members, such as the last block of
-    completion indexes. Where Muster follows the pods, the template may have the minCount of a JobSet that had
-    fewer left to run and was then created again.
-
-    Args:
-        group: the group.
-        followed: the count that its members need; None if Muster does not follow them.
-        most: its pods, or its child groups with pods.
-    """
-    policy = group.template.scheduling_policy
-    if policy.gang is None or (group.composite and policy.gang.min_group_count is None):
-        return policy
-    count = max(1, min(policy.needs, most) if followed is None else followed)
-    return SchedulingPolicy(gang=Gang(min_group_count=count) if group.composite else Gang(min_count=count))

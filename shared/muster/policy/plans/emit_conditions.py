@@ -21,9 +21,8 @@ from muster.policy.status.conditions import (
     conditions_patch,
     why_given_up,
 )
-from muster.policy.status.gangs import gangs_placed
 from muster.policy.status.group_status import BINDING_TIME, refusal_of_pod
-from muster.policy.status.owner_status import GroupingStatus, owner_status
+from muster.policy.status.owner_status import GroupingStatus, gangs_placed, owner_status
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-emit-conditions"
