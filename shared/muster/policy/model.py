@@ -92,13 +92,7 @@ class WaitingGang:
 
 @dataclass(frozen=True)
 class GangReport:
-    """The gangs of one owner as they are now, for metrics.
-
-    Attributes:
-        placed: the number of its gangs that are placed and have pods.
-        waiting: its gangs that are to run and are not placed.
-        gave_up: why it gets no gang, or lacks one of its gangs; "" if it has all of them, or will.
-    """
+    """The gangs of one owner as they are now, for metrics."""
 
     placed: int = 0
     waiting: tuple[WaitingGang, ...] = ()
@@ -126,13 +120,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class NoOp:
-    """No write, with the reason.
-
-    Attributes:
-        reason: as in a `Plan`.
-        requeue: whether the event must be delivered again.
-        gangs: as in a `Plan`.
-    """
+    """No write, with the reason."""
 
     reason: str
     message: str = ""
@@ -153,13 +141,7 @@ Decision = Plan | NoOp
 
 @dataclass(frozen=True)
 class GroupingFailure:
-    """Why an owner's pods cannot be grouped as asked; fallback PodGroups are made instead.
-
-    Attributes:
-        reason: one of the reasons for giving up.
-        message: the cause, with field paths.
-        group: the group at fault; "" if it is none in particular.
-    """
+    """Why an owner's pods cannot be grouped as asked; fallback PodGroups are made instead."""
 
     reason: str
     message: str

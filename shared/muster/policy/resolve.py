@@ -218,16 +218,7 @@ class ResolvedOwner:
 
 @dataclass(frozen=True)
 class IdentifiedOwner:
-    """An owner whose pods Muster groups, before its groups are known.
-
-    Attributes:
-        live: the objects that were read.
-        owner: the root owner.
-        pod_sets: its pod templates, with priorities compared by class name only.
-        policy: the policy in effect, or why it cannot be used.
-        own: the user's own Workload; a failure if there are two.
-        too_many: why it has too many pod templates or groups.
-    """
+    """An owner whose pods Muster groups, before its groups are known."""
 
     live: LiveOwner
     owner: OwnerObject

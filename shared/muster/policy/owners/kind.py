@@ -151,14 +151,7 @@ class PodSet:
 
 @dataclass(frozen=True)
 class OwnerPodSets:
-    """An owner and its pod sets.
-
-    Attributes:
-        root: the top-level object, which owns the objects created by Muster.
-        named_by: the JobSet or Job whose name and UID are in the names of the groups.
-        workload_name: the name of the Workload that Muster makes for it.
-        pod_sets: its pod templates.
-    """
+    """An owner and its pod sets."""
 
     root: ObjectRef
     named_by: ObjectRef

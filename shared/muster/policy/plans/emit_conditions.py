@@ -42,14 +42,7 @@ _WORTH_AN_EVENT = frozenset(
 
 @dataclass(frozen=True)
 class ConditionInputs:
-    """The inputs of emit_conditions.
-
-    Attributes:
-        subject: the object that the event was about.
-        resolved: the owner's groups, or why it is left alone.
-        members: its Jobs, pods and groups.
-        failed_create: the message of the latest FailedCreate Event of its Jobs, while pods are missing.
-    """
+    """The inputs of emit_conditions."""
 
     subject: ObjectRef
     resolved: ResolvedOwner | NoOp

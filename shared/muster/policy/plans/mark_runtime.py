@@ -79,13 +79,7 @@ class TrainingRuntime(KubernetesObject):
 
 @dataclass(frozen=True)
 class RuntimeInputs:
-    """The inputs of mark_runtime.
-
-    Attributes:
-        subject: the runtime that the event was about.
-        runtime: the whole runtime as parsed JSON, because it is replaced as a whole; None if it is gone.
-        event_names: the names of the Events about it, if its policy cannot be used.
-    """
+    """The inputs of mark_runtime."""
 
     subject: ObjectRef
     runtime: Mapping[str, Any] | None = None

@@ -21,12 +21,7 @@ from muster.policy.sources.schema import (
 
 @dataclass(frozen=True)
 class Locks:
-    """The locked fields and who locked them.
-
-    Attributes:
-        where: for messages: `ConfigMap muster-system/muster-policy, key locked`.
-        fields: the locked fields.
-    """
+    """The locked fields and who locked them."""
 
     where: str
     fields: LockedFields
@@ -56,11 +51,7 @@ class Locks:
 
 
 def check_locked(policy: WorkloadPolicy, locks: Locks) -> None:
-    """Refuse a policy that sets a locked field otherwise.
-
-    Raises:
-        InvalidPolicyError: with the path of the field and who locked it.
-    """
+    """Refuse a policy that sets a locked field otherwise."""
     for name, path in (("on_failure", "onFailure"), ("on_scale", "onScale")):
         locked = getattr(locks.fields, name)
         if locked and name in policy.model_fields_set and getattr(policy, name) != locked:

@@ -16,11 +16,7 @@ class BadTextError(Exception):
 
 
 def load(text: str, most_bytes: int = POLICY_BYTES) -> Any:
-    """Return the data of a text; None if it is empty.
-
-    Raises:
-        BadTextError: the message has the error and, where it is known, the line.
-    """
+    """Return the data of a text; None if it is empty."""
     try:
         if len(text.encode()) > most_bytes:
             raise BadTextError(f"has more than {most_bytes} bytes")

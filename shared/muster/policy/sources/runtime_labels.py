@@ -19,11 +19,7 @@ LABELS = (
 
 
 def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the group labels of each replicatedJob: by the policy, else by the rule of mark-jobs.
-
-    Raises:
-        InvalidPolicyError: a group names a replicatedJob that is not there, or that another group has.
-    """
+    """Return the group labels of each replicatedJob: by the policy, else by the rule of mark-jobs."""
     taken: dict[str, str] = {}
     labels = {
         name: {group_labels.GROUP: group_labels.group_of_replicated_job(name, step)}

@@ -57,11 +57,7 @@ Count = Annotated[int, Field(ge=1, le=MOST_MEMBERS, strict=True)]
 
 
 class InvalidPolicyError(Exception):
-    """A policy is invalid.
-
-    Attributes:
-        path: the path of the field: `workload.groups[1].schedulingPolicy`.
-    """
+    """A policy is invalid."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -276,11 +272,7 @@ def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
 
 
 def parse_locked(text: str) -> LockedFields:
-    """Return the locked fields in the YAML or JSON text of the key `locked`.
-
-    Raises:
-        InvalidPolicyError: it is no YAML, or has other fields or values; with the path of the first.
-    """
+    """Return the locked fields in the YAML or JSON text of the key `locked`."""
     data = _load(text, POLICY_BYTES)
     if not isinstance(data, Mapping):
         raise InvalidPolicyError("", "locked fields are a mapping such as {onFailure: Hold}")
@@ -288,11 +280,7 @@ def parse_locked(text: str) -> LockedFields:
 
 
 def check(data: Mapping[str, Any]) -> PodGroupPolicy:
-    """Return the policy of parsed data, such as the field of a runtime, within the limits of a text.
-
-    Raises:
-        InvalidPolicyError: it is no valid policy; with the path of the first invalid field.
-    """
+    """Return the policy of parsed data, such as the field of a runtime, within the limits of a text."""
     return parse(json.dumps(data, ensure_ascii=False))
 
 

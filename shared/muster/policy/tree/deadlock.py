@@ -17,14 +17,7 @@ from muster.policy.tree.groups import Group
 
 @dataclass(frozen=True)
 class Deadlock:
-    """A group that never starts.
-
-    Attributes:
-        group: the group whose minCount or minGroupCount is never reached.
-        needed: pods, or child groups, that it needs.
-        at_once: the most that exist at once.
-        late: the replicatedJob whose pods do not come before the others are placed.
-    """
+    """A group that never starts."""
 
     group: Group
     needed: int
@@ -34,14 +27,7 @@ class Deadlock:
 
 @dataclass(frozen=True)
 class PodBatch:
-    """Pods of one replicatedJob in one PodGroup that are created at the same time.
-
-    Attributes:
-        pod_set: the pod template they come from.
-        pods: how many.
-        leads: whether index 0 of a Job is among them.
-        follows: whether exclusive placement holds them back until index 0 of their Job has a node.
-    """
+    """Pods of one replicatedJob in one PodGroup that are created at the same time."""
 
     pod_set: PodSet
     pods: int
@@ -154,15 +140,12 @@ def _batches(pod_set: PodSet, instance: GroupInstance, pods: int) -> Iterator[Po
         yield PodBatch(pod_set, pods - leaders, follows=True)
 
 
-def _pods_needed(leaf: Group, batches: list[PodBatch]) -> int:
-    pods = sum(batch.pods for batch in batches)
-    return max(1, min(leaf.template_min_count, pods)) if leaf.gang else 1
-
-
 def _nodes(group: Group, above: _Node | None) -> Iterator[_Node]:
     if not group.children:
         for batches in batches_of(group).values():
-            yield _Node(group, above, _pods_needed(group, batches), tuple(batches))
+            pods = sum(batch.pods for batch in batches)
+            needed = max(1, min(group.template_min_count, pods)) if group.gang else 1
+            yield _Node(group, above, needed, tuple(batches))
         return
     for copy in group.instances.values():
         asked = max(1, min(group.template_min_count, copy.own_child_groups)) if group.gang else 1

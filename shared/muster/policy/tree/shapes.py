@@ -35,11 +35,7 @@ class Position:
         return replace(self, path=f"{self.path}.groups[{index}]")
 
     def inside(self, policy: GroupPolicy) -> Position:
-        """Return the position inside a group of groups, which is counted by what those above it are, too.
-
-        Raises:
-            InvalidPolicyError: its size does not divide that of a group above.
-        """
+        """Return the position inside a group of groups, which is counted by what those above it are, too."""
         if policy.size and self.shape.size % policy.size:
             raise InvalidPolicyError(
                 f"{self.path}.size", f"must be a divisor of {self.shape.size}, the value of {self.size_path}"
@@ -54,11 +50,7 @@ class Position:
 
 
 def check_labels(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
-    """Refuse `per`, `size` and `leader` that differ from one template's labels.
-
-    Raises:
-        InvalidPolicyError: with the path of the field and the label that the template needs or has.
-    """
+    """Refuse `per`, `size` and `leader` that differ from one template's labels."""
     labels = pod_set.labels
     if labels is None:
         return
@@ -90,11 +82,7 @@ def check_labels(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
 
 
 def check_position(leaf: Group, position: Position) -> None:
-    """Refuse a group of pods whose PodGroups are not each in one of the groups above it.
-
-    Raises:
-        InvalidPolicyError: with the path of the field and the label that a template needs.
-    """
+    """Refuse a group of pods whose PodGroups are not each in one of the groups above it."""
     for path, leads, shape in _shapes(leaf):
         if position.shape.per_job and not shape.per_job:
             per = group_labels.LEADER_GROUP_PER if leads else group_labels.GROUP_PER
