@@ -62,12 +62,7 @@ def run(arguments: list[str]) -> int:
 
 
 def up(minor: str = "1.37", *, knative: bool = False) -> int:
-    """Start everything with three nodes, save the process ids and print commands to try.
-
-    Args:
-        minor: the Kubernetes version.
-        knative: whether Knative is started too, and what runs Muster's Knative Services.
-    """
+    """Start everything with three nodes, save the process ids and print commands to try."""
     if state_file().exists():
         print("a cluster is up already: `make cluster-down` ends it", file=sys.stderr)
         return 1

@@ -37,11 +37,6 @@ def start_jobset(api: KubernetesApi, credentials: Credentials, gates: Iterable[s
     """Start the JobSet controller with its own service account, and install its webhooks.
 
     The defaulting webhook is required: a JobSet without successPolicy crashes the controller.
-
-    Args:
-        api: client as administrator.
-        credentials: certificate of the webhooks, and kubeconfigs.
-        gates: feature gates of JobSet that are switched on.
     """
     folder = modules.module_folder(modules.JOBSET)
     webhook_port, health_port = free_ports(2)

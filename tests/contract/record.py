@@ -19,9 +19,6 @@ def main(subjects: list[str]) -> int:
     """Record every case of every release, and print changed answers.
 
     Cases that fail are reported; their old answers are kept.
-
-    Args:
-        subjects: the subjects to record; the answers of all others are kept. None means all.
     """
     broken = 0
     for release in answers.RELEASES:

@@ -47,13 +47,7 @@ EDITS: dict[tuple[str, str], tuple[tuple[str, str], ...]] = {
 
 
 def write_modules(folder: Path, pins: Path, originals: Mapping[str, Path]) -> Path:
-    """Write edited copies of the modules; return the go.mod that builds with them (``go build -modfile``).
-
-    Args:
-        folder: where they are written; what another process has written there already is used.
-        pins: the go.mod that pins the versions; its go.sum is beside it.
-        originals: folder of each edited module in Go's module cache, by module path.
-    """
+    """Write edited copies of the modules; return the go.mod that builds with them (``go build -modfile``)."""
     folder.mkdir(parents=True, exist_ok=True)
     replaced = "".join(
         f"replace {module} => {_edited(folder, module, original)}\n" for module, original in originals.items()

@@ -77,12 +77,7 @@ class Running:
 
 
 class Kubelet:
-    """The processes of the pods of one node.
-
-    Args:
-        folder: folder of the cluster, with the administrator's kubeconfig.
-        proxy: the URL of the proxy that stands for Services.
-    """
+    """The processes of the pods of one node."""
 
     def __init__(self, folder: Path, proxy: str) -> None:
         self._folder = folder

@@ -27,12 +27,7 @@ _PERIOD = 0.5
 
 
 class FunctionRunner:
-    """The processes of a cluster's Knative Services.
-
-    Args:
-        folder: folder of the cluster, with the administrator's kubeconfig.
-        proxy: the URL of the proxy that stands for Services.
-    """
+    """The processes of a cluster's Knative Services."""
 
     def __init__(self, folder: Path, proxy: str) -> None:
         self._folder = folder

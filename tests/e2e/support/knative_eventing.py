@@ -28,14 +28,7 @@ _PING_DELAY = 1.0
 
 
 class KnativeEventing:
-    """Knative's broker and sources.
-
-    Args:
-        cluster: a cluster with Knative.
-        objects: the objects of the overlay, which have been applied.
-        namespace: Muster's own namespace.
-        targets: functions that are called in place of a subscriber, which is a Service, or a path on one.
-    """
+    """Knative's broker and sources."""
 
     def __init__(
         self, cluster: RealCluster, objects: Sequence[Object], namespace: str, targets: Mapping[str, Target]

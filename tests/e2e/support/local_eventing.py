@@ -18,14 +18,7 @@ from tests.cluster.processes import ComponentProcess
 
 
 class LocalEventing:
-    """The broker in this process, and the adapters.
-
-    Args:
-        cluster: the cluster.
-        objects: the objects of the overlay.
-        namespace: Muster's own namespace.
-        targets: functions that are called in place of a subscriber, which is a Service, or a path on one.
-    """
+    """The broker in this process, and the adapters."""
 
     def __init__(
         self,

@@ -92,13 +92,8 @@ class Muster:
             if manifest["kind"].startswith("MutatingAdmissionPolicy"):
                 self._cluster.api.must("DELETE", manifests.path(manifest))
 
-    def start_function(self, name: str, **settings: str) -> None:
-        """Start the functions of a Service and wait until they listen; each start has another port.
-
-        Args:
-            name: name of its Service.
-            settings: environment variables that override those of its Service.
-        """
+    def start_function(self, name: str) -> None:
+        """Start the functions of a Service and wait until they listen; each start has another port."""
         service = self._services[name]
         pod = service["spec"]["template"]["spec"]
         kubeconfig = self._cluster.service_account_kubeconfig(self.namespace, pod["serviceAccountName"])
@@ -110,7 +105,6 @@ class Muster:
             "MUSTER_DEAD_LETTER_NAMESPACE": self.namespace,
             "MUSTER_POLICY_NAMESPACE": self.namespace,
             **{variable["name"]: variable["value"] for variable in pod["containers"][0].get("env", [])},
-            **settings,
         }
         log = self._cluster.folder / f"{name}.log"
         before = log.stat().st_size if log.exists() else 0
@@ -223,12 +217,7 @@ def installed(cluster: RealCluster, overlay: str) -> Iterator[Muster]:
 
 
 def _url(log: Path, offset: int) -> str:
-    """Return the address that a function prints when it listens; empty before that.
-
-    Args:
-        log: the log of all runs of the function.
-        offset: offset of the current run in the log.
-    """
+    """Return the address that a function prints when it listens; empty before that."""
     for line in log.read_text()[offset:].splitlines():
         # Other lines are JSON.
         if listening := re.search(r"^[^{].* (http://\S+)$", line):
