@@ -9,8 +9,7 @@ from muster.data import EVENTING
 from muster.objects import yaml_files
 from muster.simulator.apiserver.admission.policies import Attributes, mutated
 from muster.simulator.apiserver.fields.decoding import Decoder
-from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.kinds import Kind, builtin
+from muster.simulator.apiserver.kinds import Gates, Kind, builtin
 from muster.simulator.apiserver.objects import Object, copied
 from muster.simulator.apiserver.schemas import object_meta
 

@@ -8,7 +8,7 @@
 """
 
 from muster.simulator.apiserver.api import ApiServer
-from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.kinds import Gates
 from muster.simulator.apiserver.schemas import resource_definitions
 
 __all__ = ["ApiServer", "Gates", "resource_definitions"]

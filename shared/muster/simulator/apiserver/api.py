@@ -10,12 +10,11 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
-from muster.simulator.apiserver import discovery, schemas
+from muster.simulator.apiserver import discovery, kinds, schemas
 from muster.simulator.apiserver.admission.chain import CLASSES
 from muster.simulator.apiserver.collector import DEFINITIONS, NAMESPACES, Collector
 from muster.simulator.apiserver.fields import defaults
 from muster.simulator.apiserver.fields.decoding import Decoder
-from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.handlers import reads, virtual
 from muster.simulator.apiserver.handlers.deletes import Deleter
 from muster.simulator.apiserver.handlers.writes import Writer
@@ -28,11 +27,10 @@ from muster.simulator.apiserver.http.requests import (
     Response,
     route,
 )
-from muster.simulator.apiserver.kinds import Registry
+from muster.simulator.apiserver.kinds import Gates, Registry
 from muster.simulator.apiserver.objects import Object, copied, name_of, new_uid, now
 from muster.simulator.apiserver.refusals import ApiError, method_not_allowed
 from muster.simulator.apiserver.store import GroupResource, Store
-from muster.simulator.apiserver.validation import definitions
 from muster.simulator.apiserver.validation.other_kinds import SYSTEM_CLASSES
 
 RELEASES = ("1.37", "1.36")
@@ -254,12 +252,12 @@ class ApiServer:
         return PAGE_NOT_FOUND if document is None else Response(200, document)
 
     def _define(self, definition: Object) -> None:
-        definition["status"] = definitions.established(definition) | {
+        definition["status"] = kinds.established(definition) | {
             key: value
             for key, value in (definition.get("status") or {}).items()
             if key == "conditions" and value
         }
-        self.registry.define(name_of(definition), definitions.kinds_of(definition, self._meta))
+        self.registry.define(name_of(definition), kinds.kinds_of(definition, self._meta))
 
     def _undefine(self, name: str) -> None:
         self.registry.define(name, ())
@@ -337,11 +335,11 @@ class ApiServer:
 
     def snapshot(self) -> list[Object]:
         """Return every stored object in the preferred version of its kind; do not change them."""
-        kinds = self.registry.stored_kinds()
+        served = self.registry.stored_kinds()
         return [
-            {**record.obj, "apiVersion": kinds[resource].api_version}
+            {**record.obj, "apiVersion": served[resource].api_version}
             for resource, record in self.store.snapshot()
-            if resource in kinds
+            if resource in served
         ]
 
 

@@ -1,4 +1,4 @@
-"""The kinds that the server serves: group, version, verbs, subresources and schema of each."""
+"""The kinds that the server serves, with the gates and CustomResourceDefinitions that decide about them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,39 @@ from functools import cache
 from typing import Any
 
 from muster.simulator.apiserver import schemas
-from muster.simulator.apiserver.gates import Gates
+from muster.simulator.apiserver.objects import Object, at, now
 from muster.simulator.apiserver.schemas import Schema
 
 SCHEDULING = "scheduling.k8s.io"
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+
+
+@dataclass(frozen=True)
+class Gates:
+    """The feature gates of a server, by their names in snake case, and the versions it serves.
+
+    The defaults suit Muster; upstream all of these gates are off by default
+    (`pkg/features/kube_features.go`, v1.37.1). As on the real server, a disabled gate drops its fields from
+    new objects silently and removes its resources from discovery.
+
+    Attributes:
+        generic_workload: Workload and PodGroup, `pod.spec.schedulingGroup`, the PodGroup's finalizer.
+        topology_aware_workload_scheduling: `schedulingConstraints`.
+        composite_pod_group: CompositePodGroup and the fields that refer to it; 1.37 only.
+        workload_with_job: `job.spec.scheduling`.
+        pod_group_preemption_policy: `preemptionPolicy` of groups and templates.
+        dra_workload_resource_claims: `resourceClaims` of groups and templates.
+        served: the versions of scheduling.k8s.io beside v1 that `--runtime-config` enables.
+    """
+
+    generic_workload: bool = True
+    topology_aware_workload_scheduling: bool = True
+    composite_pod_group: bool = True
+    workload_with_job: bool = False
+    pod_group_preemption_policy: bool = False
+    dra_workload_resource_claims: bool = False
+    served: frozenset[str] = frozenset({"v1beta1", "v1alpha3", "v1alpha2"})
 
 
 @dataclass(frozen=True)
@@ -132,6 +159,56 @@ def builtin(release: str, gates: Gates) -> tuple[Kind, ...]:
             kinds.append(_COMPOSITE)
     schema_of = schemas.by_kind(release)
     return tuple(replace(kind, schema=schema_of[kind.group, kind.version, kind.kind]) for kind in kinds)
+
+
+def established(obj: Object) -> Object:
+    """Return the status of a definition that is served: NamesAccepted and Established are true."""
+    stored = [version["name"] for version in obj["spec"].get("versions") or [] if version.get("storage")]
+    messages = {
+        "NamesAccepted": ("NoConflicts", "no conflicts found"),
+        "Established": ("InitialNamesAccepted", "the initial names have been accepted"),
+    }
+    conditions = [
+        {
+            "lastTransitionTime": now(),
+            "message": message,
+            "reason": reason,
+            "status": "True",
+            "type": condition,
+        }
+        for condition, (reason, message) in messages.items()
+    ]
+    return {"acceptedNames": obj["spec"]["names"], "conditions": conditions, "storedVersions": stored}
+
+
+def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
+    """Return the kinds of the served versions of a definition, the stored version first."""
+    spec = obj["spec"]
+    crd_names = spec["names"]
+    kinds = []
+    for version in sorted(spec.get("versions") or [], key=lambda v: not v.get("storage")):
+        if not version.get("served"):
+            continue
+        subresources = version.get("subresources") or {}
+        schema: Schema = dict(at(version, "schema", "openAPIV3Schema") or {})
+        schema["properties"] = {**(schema.get("properties") or {}), "metadata": meta}
+        kinds.append(
+            Kind(
+                group=spec["group"],
+                version=version["name"],
+                plural=crd_names["plural"],
+                kind=crd_names["kind"],
+                namespaced=spec["scope"] == "Namespaced",
+                singular=crd_names.get("singular") or crd_names["kind"].lower(),
+                short_names=tuple(crd_names.get("shortNames") or ()),
+                categories=tuple(crd_names.get("categories") or ()),
+                subresources=frozenset({"status"} & subresources.keys()),
+                unconditional=False,
+                schema=schema,
+                definition=obj,
+            )
+        )
+    return tuple(kinds)
 
 
 class Registry:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.kinds import SCHEDULING, Kind
+from muster.simulator.apiserver.kinds import SCHEDULING, Gates, Kind
 from muster.simulator.apiserver.objects import Object, at, by_name, name_of, namespace_of, uid_of
 from muster.simulator.apiserver.refusals import not_found, refused
 from muster.simulator.apiserver.store import Store

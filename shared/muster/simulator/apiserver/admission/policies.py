@@ -19,8 +19,7 @@ from muster.simulator.apiserver.admission import expressions
 from muster.simulator.apiserver.admission.expressions import Activation, ExpressionError, evaluated
 from muster.simulator.apiserver.fields import defaults
 from muster.simulator.apiserver.fields.decoding import Decoder
-from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import Object, at, copied, name_of, namespace_of
 from muster.simulator.apiserver.patches.apply import granular, merged
 from muster.simulator.apiserver.refusals import ApiError, refused

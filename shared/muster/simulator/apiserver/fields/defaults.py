@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.simulator.apiserver.fields.decoding import with_defaults
-from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import Object, at, copied
 
 POD_SPEC = {

@@ -1,6 +1,6 @@
 """The strategy of each kind: fields that the server sets or restores before a write, and validation.
 
-Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`,
+Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`, `pkg/api/{pod,job}/util.go`,
 `apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy}.go`.
 """
 
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from muster.simulator.apiserver.fields.disabled_fields import drop_disabled_fields
-from muster.simulator.apiserver.gates import Gates
-from muster.simulator.apiserver.kinds import Kind
-from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
+from muster.simulator.apiserver.kinds import Gates, Kind
+from muster.simulator.apiserver.objects import Object, at, by_name, name_of, now, uid_of
 from muster.simulator.apiserver.patches.apply import Path
 from muster.simulator.apiserver.refusals import FieldError
 from muster.simulator.apiserver.validation import custom, groups, job, metadata, other_kinds, pod
@@ -27,7 +25,7 @@ META_RESET_BY_STATUS = (
 def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
     """Set the fields of a new object that the server owns: status, generation, the selector of a Job."""
     if not kind.custom:
-        drop_disabled_fields(kind, obj, None, gates)
+        _drop_disabled_fields(kind, obj, None, gates)
     if kind.version == "v1alpha2" and kind.kind == "PodGroup":
         # A disabled gate drops the field, and the storage sets the default again when it decodes the object.
         obj["spec"].setdefault("disruptionMode", "Pod")
@@ -101,7 +99,7 @@ def _new_namespace(namespace: Object) -> None:
 def prepare_changed(kind: Kind, obj: Object, old: Object, gates: Gates) -> None:
     """Restore what the main endpoint cannot write; increment the generation if the spec changed."""
     if not kind.custom:
-        drop_disabled_fields(kind, obj, old, gates)
+        _drop_disabled_fields(kind, obj, old, gates)
     if kind.has_status:
         _restore(obj, old, "status")
     if kind.kind == "Namespace" and not kind.custom:
@@ -229,3 +227,58 @@ def deletion_metadata(obj: Object, seconds: int) -> Object:
     if metadata.generation_of(obj):
         changed["generation"] = metadata.generation_of(obj) + 1
     return changed
+
+
+def _drop_disabled_fields(kind: Kind, obj: Object, old: Object | None, gates: Gates) -> None:
+    """Remove the fields of disabled gates, unless the stored object already uses them."""
+    spec, old_spec = obj.get("spec") or {}, (old or {}).get("spec") or {}
+    is_1_36 = kind.version == "v1alpha2"
+    match kind.kind:
+        case "Pod":
+            _drop(spec, old_spec, schedulingGroup=gates.generic_workload)
+        case "Job":
+            _drop(spec, old_spec, scheduling=gates.workload_with_job)
+            template, old_template = (
+                at(spec, "template", "spec") or {},
+                at(old_spec, "template", "spec") or {},
+            )
+            _drop(template, old_template, schedulingGroup=gates.generic_workload)
+        case "Workload":
+            _drop_in_templates(spec, old_spec, gates, is_1_36=is_1_36)
+        case "PodGroup":
+            _drop_in_template(spec, old_spec, gates, is_1_36=is_1_36)
+            if spec.get("schedulingConstraints") is None:
+                spec.pop("schedulingConstraints", None)
+            _drop(spec, old_spec, parentCompositePodGroupName=gates.composite_pod_group)
+        case "CompositePodGroup":
+            _drop(spec, old_spec, preemptionPolicy=gates.pod_group_preemption_policy)
+
+
+def _drop(spec: Object, old: Object, **enabled: bool) -> None:
+    for field, is_enabled in enabled.items():
+        if not is_enabled and not old.get(field):
+            spec.pop(field, None)
+
+
+def _drop_in_template(template: Object, old: Object, gates: Gates, *, is_1_36: bool) -> None:
+    constrained = old.get("schedulingConstraints") is not None or "schedulingConstraints" not in template
+    if not gates.topology_aware_workload_scheduling and not constrained:
+        template["schedulingConstraints"] = None
+    _drop(template, old, resourceClaims=gates.dra_workload_resource_claims)
+    if is_1_36:  # of the gate WorkloadAwarePreemption, which is off here
+        _drop(template, old, disruptionMode=False, priorityClassName=False, priority=False)
+    else:
+        _drop(template, old, preemptionPolicy=gates.pod_group_preemption_policy)
+
+
+def _drop_in_templates(parent: Object, old: Object, gates: Gates, *, is_1_36: bool = False) -> None:
+    old_templates = old.get("podGroupTemplates") or []
+    for index, template in enumerate(parent.get("podGroupTemplates") or []):
+        old_template = old_templates[index] if index < len(old_templates) else {}
+        _drop_in_template(template, old_template, gates, is_1_36=is_1_36)
+    _drop(parent, old, compositePodGroupTemplates=gates.composite_pod_group)
+    old_by_name = by_name(old.get("compositePodGroupTemplates"))
+    for template in parent.get("compositePodGroupTemplates") or []:
+        old_template = old_by_name.get(template.get("name"), {})
+        _drop(template, old_template, preemptionPolicy=gates.pod_group_preemption_policy)
+        _drop_in_templates(template, old_template, gates)

@@ -14,9 +14,8 @@ from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import defaults, strategies
 from muster.simulator.apiserver.fields.decoding import Decoder
-from muster.simulator.apiserver.gates import Gates
 from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarget, Response, uid_conflict
-from muster.simulator.apiserver.kinds import Kind
+from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import (
     Object,
     at,

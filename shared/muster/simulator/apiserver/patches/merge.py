@@ -100,7 +100,8 @@ def _merge_list(current: list[Any], patch: list[Any], schema: Schema) -> list[An
             old.pop(name, None)
         else:
             new[name] = _merge_map(old.get(name) or {}, item, schema.get("items") or {})
-    return _in_order(old, new)
+    added = {name: item for name, item in new.items() if name not in old}
+    return list({**added, **old, **new}.values())
 
 
 def _identity(item: Any, key: str | None) -> Any:
@@ -109,13 +110,3 @@ def _identity(item: Any, key: str | None) -> Any:
     if not isinstance(item, dict) or key not in item:
         raise ApiError(500, "", f"map: {item} does not contain declared merge key: {key}")
     return item[key]
-
-
-def _in_order(old: dict[Any, Any], new: dict[Any, Any]) -> list[Any]:
-    """Return patched items in the order of the patch; another comes before only if the server has it so."""
-    server, others, named, result = list(old), [name for name in old if name not in new], list(new), []
-    while others and named:
-        before = named[0] in old and server.index(others[0]) < server.index(named[0])
-        name = (others if before else named).pop(0)
-        result.append(new.get(name, old.get(name)))
-    return result + [new.get(name, old.get(name)) for name in (*others, *named)]
