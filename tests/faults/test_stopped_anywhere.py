@@ -32,7 +32,7 @@ from muster.objects.resources import (
 )
 from muster.policy.group_labels import GROUP
 from muster.policy.model import Action
-from muster.replay.summary import gates, group_of
+from muster.replay.summary import gates
 from muster.runtime.handle import run_step
 from muster.runtime.steps import step_named
 from muster.simulator import overlays as manifests
@@ -110,34 +110,27 @@ class ManualPipeline:
         """Let pods succeed or fail."""
         for pod in pods:
             name, status = pod["metadata"]["name"], {"status": {"phase": phase}}
+            patch, part = PatchType.MERGE, "status"
             self.client.patch(
-                PODS,
-                name,
-                self.namespace,
-                status,
-                patch=PatchType.MERGE,
-                manager="test",
-                subresource="status",
+                PODS, name, self.namespace, status, patch=patch, manager="test", subresource=part
             )
 
-    def live(self, label: str = "", suffix: str = "") -> list[Object]:
-        """Return the running pods by name; all, or those of a group or of one of its blocks."""
+    def live(self, label: str = "") -> list[Object]:
+        """Return the running pods by name; all, or those of a group."""
         return [
             pod
             for pod in sorted(self.all(PODS), key=lambda pod: str(pod["metadata"]["name"]))
             if pod["status"].get("phase") == "Running"
             and "deletionTimestamp" not in pod["metadata"]
             and label in ("", pod["metadata"]["labels"].get(GROUP))
-            and group_of(pod).endswith(suffix)
         ]
 
     def numbers(self) -> dict[str, int]:
         """Return minCount or minGroupCount of every group and of the Workload's templates."""
         sizes: dict[str, int] = {}
         for obj in (*self.all(POD_GROUPS), *self.all(COMPOSITE_POD_GROUPS)):
-            label, _, suffix = obj["metadata"]["name"].split("-", 1)[1].partition("-")
-            block = suffix.partition("-")[2]
-            sizes[f"{obj['kind']} {label}{block and '-'}{block}"] = _number(obj["spec"])
+            label = obj["metadata"]["name"].split("-")[1]
+            sizes[f"{obj['kind']} {label}"] = _number(obj["spec"])
         (workload,) = self.all(WORKLOADS)
         return sizes | {
             f"template {template['name']}": _number(template) for template in _templates(workload["spec"])

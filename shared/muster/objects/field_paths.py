@@ -38,22 +38,18 @@ class FieldPath:
         The structs above it are replaced by copies, so that others who hold them do not see the change.
         """
         *above, last = self.path
-        holders: list[tuple[dict[str, Any], str]] = []
+        holder: Any = body
         at: Any = body
+        key: Any = ""
         for part in above:
-            if isinstance(part, tuple):
-                at[part[0]] = copy(at[part[0]])
-                at, holders = at[part[0]], []
-                continue
-            at[part] = {} if at.get(part) is None else copy(at[part])
-            holders.append((at, part))
-            at = at[part]
+            holder, key = at, part[0] if isinstance(part, tuple) else part
+            known = at[key] if isinstance(part, tuple) else at.get(key)
+            at = holder[key] = {} if known is None else copy(known)
         if value is not None:
             at[last] = value
             return
         at.pop(last, None)
-        if holders and not at:
-            holder, key = holders[-1]
+        if not at and isinstance(above[-1], str):
             del holder[key]
 
 

@@ -29,16 +29,8 @@ etcd stores at most 1.5 MiB (`--max-request-bytes`), the API server takes at mos
 (`MaxRequestBodyBytes`), and adds status and managedFields. A sweep covers the object of a larger event.
 """
 
-BODY_TOO_LARGE = Outcome(
-    OutcomeKind.UNREADABLE,
-    Reason.BODY_TOO_LARGE,
-    f"body: the event is larger than {BODY_LIMIT} bytes",
-    status=413,
-)
-"""The outcome of an event of more than BODY_LIMIT."""
-
-RETRY_AFTER_SECONDS = 1.0
-"""The Retry-After of an event that must be delivered again, unless the API server sent one."""
+_TOO_LARGE = f"body: the event is larger than {BODY_LIMIT} bytes"
+BODY_TOO_LARGE = Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, _TOO_LARGE, status=413)
 
 ANSWER_LIMIT = 768
 """Bytes of the body of an answer that is no success.
@@ -107,8 +99,7 @@ def answer(outcome: Outcome, reply: HTTPMessage | None = None) -> HttpAnswer:
         return HttpAnswer(200, reply.headers, reply.body) if reply else HttpAnswer(outcome.http_status)
     headers = {"Content-Type": "application/json"}
     if outcome.kind is OutcomeKind.REQUEUE:
-        seconds = RETRY_AFTER_SECONDS if outcome.retry_after is None else outcome.retry_after
-        headers["Retry-After"] = str(max(1, math.ceil(seconds)))
+        headers["Retry-After"] = str(max(1, math.ceil(outcome.retry_after or 0)))
     message = outcome.message[:ANSWER_LIMIT]
     while len(body := json.dumps({"reason": outcome.reason, "message": message}).encode()) > ANSWER_LIMIT:
         message = message[:-1]
