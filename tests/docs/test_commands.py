@@ -29,7 +29,6 @@ from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command
 from tests.replays import inputs
 from tests.replays.golden import GoldenCase
-from tests.support.release_files import NEXT
 
 FUNCTION = "http://127.0.0.1:8081"
 """Where the documents let a function serve."""
@@ -92,7 +91,7 @@ def _config(url: str) -> dict[str, object]:
 
 
 def test_every_program_is_checked_somewhere() -> None:
-    """A command that no test below knows would be typed by a reader first."""
+    """Here, or, as helm, where tests/contract/commands/test_release.py types it."""
     assert {command.program for command in ALL} <= {
         "make",
         "muster",
@@ -186,16 +185,6 @@ def test_func(command: Command) -> None:
     parent, _, name = path.rpartition("/")
     assert parent == "build/functions"
     assert (ROOT / "functions" / name / "func.yaml").exists()
-
-
-@pytest.mark.parametrize("command", _cases("helm"))
-def test_helm(command: Command) -> None:
-    """Its chart is that of a release, in its namespace; tests/contract/commands/test_release.py types it."""
-    assert command.after("--namespace") == ["muster-system"]
-    charts = [word for word in command.words if word.endswith(".tgz")]
-    assert charts == {"install": [f"muster-{project_version()}.tgz"], "upgrade": [f"muster-{NEXT}.tgz"]}.get(
-        command.words[1], []
-    )
 
 
 @pytest.mark.parametrize("command", _cases("python"))
