@@ -99,7 +99,7 @@ def command(
         kinds = dict.fromkeys(kind.resource.kind for spec in specs for kind in spec.kinds)
         click.echo(f"recording {', '.join(kinds)} of {client.url}; Ctrl-C stops it", err=True)
         duration = _wait(inf if seconds is None else seconds, recorder, checkpoints)
-        recorder.stop()
+        recorder.ended.set()
         for source in sources:
             source.stop()
         if checkpoints is not None:

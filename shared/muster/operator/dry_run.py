@@ -46,9 +46,6 @@ _REQUIRED = {
     "TrainJob": ["spec", "runtimeRef", "name"],
     "TrainingRuntime": ["spec", "template", "spec", *_REPLICATED_JOBS],
     "ClusterTrainingRuntime": ["spec", "template", "spec", *_REPLICATED_JOBS],
-    "Pod": ["spec"],
-    "PodGroup": ["spec", "schedulingPolicy"],
-    "Workload": ["spec"],
 }
 """The path that an object of a kind must have; `[]` stands for each entry of a list."""
 

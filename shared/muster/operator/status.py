@@ -13,7 +13,7 @@ from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Objects
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
-from muster.objects.resources import JOBS, POD_GROUPS, PODS, Resource
+from muster.objects.resources import POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
@@ -24,9 +24,6 @@ from muster.policy.reasons import Reason
 from muster.policy.status.conditions import READY, SCHEDULED
 
 _TYPES = (READY, SCHEDULED)
-_ALWAYS_SERVED = (PODS, JOBS)
-"""Kinds of which a 404 means that no API server answered; the others may not be installed."""
-
 # The messages that are searched are written by the function emit_conditions, which names PodGroups and pods.
 _NAME = re.compile(r"[a-z0-9](?:[-.a-z0-9]*[a-z0-9])?")
 """A DNS subdomain in a condition message, which may be the name of an object."""
@@ -80,7 +77,7 @@ def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
     emit_conditions has written conditions, for example, or after the owner was deleted.
 
     Raises:
-        ClusterError: the API server does not answer, or serves no pods or Jobs.
+        ClusterError: the API server does not answer.
     """
     status = ClusterStatus()
 
@@ -89,9 +86,8 @@ def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
             return cluster.list(resource, namespace, labels=labels, fields=fields)
         except Forbidden as error:
             status.not_read[resource.plural] = error.message
-        except ApiGone:
-            if resource in _ALWAYS_SERVED:
-                raise
+        except ApiGone:  # TrainJobs and JobSets need not be installed
+            pass
         return []
 
     marked = map(Pod.read, listed(PODS, labels=GROUP))

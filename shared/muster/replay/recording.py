@@ -39,19 +39,17 @@ _log = logging.getLogger(__name__)
 
 
 class EventRecorder:
-    """Writes events to a file until it is stopped; thread-safe.
+    """Writes events to a file until `ended` is set; thread-safe.
 
     Attributes:
         recorded: the number of events by kind and verb, `("Job", "add")`.
         left_out: the number of events that were not recorded, by reason.
-        ended: set if an event could not be written.
-        error: why; None if all could.
+        error: why an event could not be written, which ends the recording; None if all could.
     """
 
     def __init__(self, file: OutputFile) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._stopped = False
         self.recorded: Counter[tuple[str, str]] = Counter()
         self.left_out: Counter[str] = Counter()
         self.ended = threading.Event()
@@ -62,18 +60,11 @@ class EventRecorder:
         event = CloudEvent.from_http(headers, body)
         line = _line(event)
         with self._lock:
-            if self._stopped:
-                pass
-            elif isinstance(line, str):
+            if isinstance(line, str):
                 self.left_out[line] += 1
-            else:
+            elif not self.ended.is_set():
                 self._write(line, event)
         return HTTPStatus.ACCEPTED
-
-    def stop(self) -> None:
-        """Record no further events."""
-        with self._lock:
-            self._stopped = True
 
     def _write(self, line: bytes, event: CloudEvent) -> None:
         try:
@@ -81,7 +72,7 @@ class EventRecorder:
             self._file.flush()
             self.recorded[event["kind"], event["type"].rpartition(".")[2]] += 1
         except OSError as error:
-            self.error, self._stopped = error, True
+            self.error = error
             self.ended.set()
 
 

@@ -5,7 +5,7 @@ A List with the field `moment` is a moment of a recording, as `muster.replay.rec
 
 from __future__ import annotations
 
-from collections import Counter
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,25 +107,21 @@ def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
     return snapshots[0]
 
 
-def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> Counter[Named]:
-    """Return the objects that events are about with the number of their events, without deleted ones.
+def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> list[Named]:
+    """Return the objects that events are about, without deleted ones.
 
     With `owners_only` only TrainJobs, JobSets and Jobs count: the functions may make the others.
     """
-    counts: Counter[Named] = Counter()
-    deleted: set[Named] = set()
+    exists: dict[Named, bool] = {}
     for request in requests:
         try:
             event = parse(request.headers, request.body)
         except UnreadableEvent:
             continue
-        if not isinstance(event, ResourceEvent) or (owners_only and kind_of(event.ref) is None):
-            continue
-        named = (event.ref.kind, event.ref.namespace, event.ref.name)
-        counts[named] += 1
-        if event.happened is Happened.DELETE:
-            deleted.add(named)
-    return Counter({named: count for named, count in counts.items() if named not in deleted})
+        if isinstance(event, ResourceEvent) and not (owners_only and kind_of(event.ref) is None):
+            named = event.ref.kind, event.ref.namespace, event.ref.name
+            exists[named] = exists.get(named, True) and event.happened is not Happened.DELETE
+    return [named for named, remains in exists.items() if remains]
 
 
 def first_with(objects: Iterable[Named], snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
@@ -141,7 +137,7 @@ def first_with(objects: Iterable[Named], snapshots: Sequence[RecordedObjects]) -
 
 
 def missing_objects(
-    objects: Mapping[Named, int], chosen: RecordedObjects, snapshots: Sequence[RecordedObjects]
+    objects: Iterable[Named], chosen: RecordedObjects, snapshots: Sequence[RecordedObjects]
 ) -> Iterator[str]:
     """Yield a line for each object that a snapshot lacks, with the first moment that has it."""
     present = _names(chosen.objects)
@@ -149,17 +145,11 @@ def missing_objects(
     place = f"moment {chosen.checkpoint!r}" if chosen.checkpoint else "--objects"
     for named in lacking[:SHOWN]:
         kind, namespace, name = named
-        count = objects[named]
-        about = "1 event names" if count == 1 else f"{count} events name"
         elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.objects)]
-        advice = f"; --moment {_quoted(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
-        yield f"{place} lacks {kind} {namespace}/{name}, which {about}{advice}"
+        advice = f"; --moment {shlex.quote(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
+        yield f"{place} lacks {kind} {namespace}/{name}, which events name{advice}"
     if len(lacking) > SHOWN:
         yield f"{place} lacks {len(lacking) - SHOWN} more objects that events name"
-
-
-def _quoted(checkpoint: str) -> str:
-    return f"{checkpoint!r}" if " " in checkpoint else checkpoint
 
 
 def _names(objects: Iterable[Object]) -> set[Named]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -143,14 +142,6 @@ def test_the_installation() -> None:
     assert_names(everything["label muster.dev/gang-jobs"][1], "team-a")
 
 
-def test_findings_as_data(muster: Muster, server: str) -> None:
-    """With the same exit status as text."""
-    result = muster("check", "--before", "--kubeconfig", server, "-o", "json")
-    found = json.loads(result.stdout)
-    assert result.exit_code == 1
-    assert {"level": "ok", "about": "CompositePodGroup"}.items() <= found[1].items()
-
-
 def a_member(*modifiers: b.Modifier) -> Any:
     """A pod that waits with Muster's gate."""
     return b.a_pod(b.a_job(), 0, b.stamped(GROUP), b.gated(GATE), *modifiers)
@@ -183,13 +174,3 @@ def test_what_an_uninstall_would_strand(objects: list[Any], place: int | None, s
     failed = [number for number, finding in enumerate(found) if finding.level is Level.FAIL]
     assert failed == ([] if place is None else [place])
     assert stranded in found[place or 0].message
-
-
-def test_uninstall_exits_with_1_until_it_is_safe(check: Check) -> None:
-    """As a script would wait for it."""
-    with ApiServer() as server:
-        server.load([b.a_namespace(enabled=False), a_member()])
-        assert check(server, "--uninstall")[0] == 1
-        Client.for_server(server.url).raw("DELETE", "/api/v1/namespaces/team-a/pods/llama-0")
-        status, levels = check(server, "--uninstall")
-    assert (status, set(levels.values())) == (0, {"ok"})

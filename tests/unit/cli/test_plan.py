@@ -90,18 +90,6 @@ def test_objects_may_come_in_lists_and_several_files(muster: Muster, filed: File
     assert template["schedulingPolicy"] == {"gang": {"minCount": 1}}
 
 
-def test_a_moment_of_a_recording_is_chosen_by_name(muster: Muster, filed: Filed) -> None:
-    """Without a name the first with the object counts; objects outside of moments are there at each."""
-    before = {"kind": "List", "moment": "before", "items": []}
-    after = {"kind": "List", "moment": "after", "items": [a_job()]}
-    recording = filed("r.yaml", as_yaml(a_namespace(), before, after))
-    arguments = ["plan", "create_workload", "--event", filed("e.json", an_event()), "--objects", recording]
-    assert "WorkloadCreated" in muster(*arguments).stdout
-    missed = muster(*arguments, "--moment", "before")
-    assert "ObjectGone" in missed.stdout
-    assert_names(missed.stderr, "'before'", "Job team/sweep", "--moment after")
-
-
 def test_a_sweep_plans_each_object(muster: Muster, plan: Plan, filed: Filed) -> None:
     """Two Jobs, two documents; of no objects an empty stream, and people read why."""
     other = a_job()
