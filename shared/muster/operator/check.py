@@ -262,39 +262,41 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
     Raises:
         ClusterError: the API server does not answer or refuses.
     """
+    labelled = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
+    policies = [
+        f"{resource.kind} {body['metadata']['name']}"
+        for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
+        for body in list_if_served(cluster, resource)
+        if body["metadata"]["name"].startswith("muster-")
+    ]
     gated, orphaned = _stuck_pods(cluster)
-    yield _none_left(
-        f"1. label {NAMESPACE_SWITCH}",
-        [body["metadata"]["name"] for body in cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")],
-        f"new Jobs still get group labels: kubectl label namespace --all {NAMESPACE_SWITCH}-",
-    )
-    yield _none_left(
-        "2. admission policies",
-        [
-            f"{resource.kind} {body['metadata']['name']}"
-            for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
-            for body in list_if_served(cluster, resource)
-            if body["metadata"]["name"].startswith("muster-")
-        ],
-        "pods are still stamped: kubectl delete -k eventing/admission",
-    )
-    yield _none_left(
-        "3. pods with Muster's gate",
-        gated,
-        "would wait forever: let the functions run until there are none, or delete their Jobs "
-        "(muster status -A says what they wait for)",
-    )
-    yield _none_left(
-        "4. pods without their PodGroup",
-        orphaned,
-        "would wait forever: the functions create it at the next sweep",
-    )
-
-
-def _none_left(about: str, names: list[str], problem: str) -> Finding:
-    if names:
-        return Finding(Level.FAIL, about, f"{len(names)}, {first_names(sorted(names))}: {problem}")
-    return Finding(Level.OK, about, "there are none")
+    for about, names, problem in (
+        (
+            f"1. label {NAMESPACE_SWITCH}",
+            [body["metadata"]["name"] for body in labelled],
+            f"new Jobs still get group labels: kubectl label namespace --all {NAMESPACE_SWITCH}-",
+        ),
+        (
+            "2. admission policies",
+            policies,
+            "pods are still stamped: kubectl delete -k eventing/admission",
+        ),
+        (
+            "3. pods with Muster's gate",
+            gated,
+            (
+                "would wait forever: let the functions run until there are none, or delete their Jobs "
+                "(muster status -A says what they wait for)"
+            ),
+        ),
+        (
+            "4. pods without their PodGroup",
+            orphaned,
+            "would wait forever: the functions create it at the next sweep",
+        ),
+    ):
+        message = f"{len(names)}, {first_names(sorted(names))}: {problem}"
+        yield _finding(not names, about, "there are none", Level.FAIL, message)
 
 
 def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:

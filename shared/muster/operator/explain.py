@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from muster.cluster.interface import Cluster
@@ -51,27 +51,27 @@ def _lines(cluster: Cluster, ref: ObjectRef, now: datetime) -> Iterator[str]:
     live, resolved = read_owner(cluster, ref, classes=True)
     yield str(live.owner.ref if live.owner else ref)
     yield from _policy_lines(cluster, live, resolved)
-    present: list[str]
     if isinstance(resolved, NoOp):
         yield f"  not grouped: {resolved.reason}: {resolved.message}"
-        present = list(_pods_now(cluster, live))
+        yield from _below("now:", _pods_now(cluster, live))
     else:
         yield from _group_lines(resolved)
-        present = list(_conditions_now(cluster, live, resolved, now))
-    if present:
-        yield "  now:"
-        yield from (f"    {line}" for line in present)
+        yield from _below("now:", _conditions_now(cluster, live, resolved, now))
     yield "  steps:"
     yield from _step_lines(cluster, live, now)
     if isinstance(resolved, NoOp):
         yield from (f"  note: {note}" for note in _why_not_marked(cluster, live, resolved))
         return
-    labels = [] if resolved.own else list(_missing_labels(resolved))
-    if labels:
-        yield "  labels to add or change in the job's manifest:"
-        yield from (f"    {line}" for line in labels)
+    if resolved.own is None:
+        yield from _below("labels to add or change in the job's manifest:", _missing_labels(resolved))
     yield from (f"  warning: {warning}" for warning in quota_warnings(cluster, resolved))
     yield from (f"  note: {note}" for note in _notes_on_groups(resolved))
+
+
+def _below(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield a heading and the lines below it; nothing if there are none."""
+    for number, line in enumerate(lines):
+        yield f"    {line}" if number else f"  {heading}\n    {line}"
 
 
 def _policy_lines(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp) -> Iterator[str]:
@@ -103,10 +103,8 @@ def _group_lines(resolved: ResolvedOwner) -> Iterator[str]:
     if failure is not None:
         yield f"  cannot be made: {failure.reason}: {failure.message}"
         if resolved.policy.holds:
-            yield (
-                "  its pods keep their gate until its groups can be made (onFailure: Hold); by its labels "
-                "alone:"
-            )
+            until = "until its groups can be made (onFailure: Hold); by its labels alone:"
+            yield f"  its pods keep their gate {until}"
         else:
             names = "of the same names" if resolved.tree else "for the existing pods"
             yield f"  instead of these groups, fallback PodGroups {names}, in which the pods run one by one:"

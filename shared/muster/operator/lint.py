@@ -234,11 +234,9 @@ def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> Lint
 
 
 def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
-    """Return an object with its namespace."""
     body = entry.body
-    if not is_known(body["apiVersion"], body["kind"]):
-        return entry
-    if not by_kind(body["apiVersion"], body["kind"]).namespaced:
+    kind = body["apiVersion"], body["kind"]
+    if not (is_known(*kind) and by_kind(*kind).namespaced):
         return entry
     return replace(entry, body={**body, "metadata": {"namespace": namespace, **body["metadata"]}})
 

@@ -227,23 +227,20 @@ class ReplayStack:
         before, self._watched = self._watched, self._list_watched()
         changed = {**before, **self._watched}
         for uid in sorted(changed, key=lambda uid: _version(changed[uid])):
-            old, new = before.get(uid), self._watched.get(uid)
-            if old is None and new is not None:
-                yield self._event(ChangeType.ADD, new)
-            elif old is not None and new is None:
-                yield self._event(ChangeType.DELETE, old)
-            elif old is not None and new is not None and _version(old) != _version(new):
-                yield self._event(ChangeType.UPDATE, new)
+            if uid not in before:
+                yield self._event(ChangeType.ADD, changed[uid])
+            elif uid not in self._watched:
+                yield self._event(ChangeType.DELETE, changed[uid])
+            elif _version(before[uid]) != _version(changed[uid]):
+                yield self._event(ChangeType.UPDATE, changed[uid])
 
     def _list_watched(self) -> dict[str, Object]:
-        """Return all objects that the sources watch, by UID; those without a change are the kept ones."""
-        watched: dict[str, Object] = {}
-        for resource, selector in _watched_kinds(self.overlay):
-            for body in self._client.list(resource, labels=selector):
-                uid = body["metadata"]["uid"]
-                kept = self._watched.get(uid, body)
-                watched[uid] = kept if _version(kept) == _version(body) else body
-        return watched
+        """Return all objects that the sources watch, by UID."""
+        return {
+            body["metadata"]["uid"]: body
+            for resource, selector in _watched_kinds(self.overlay)
+            for body in self._client.list(resource, labels=selector)
+        }
 
     def _event(self, verb: ChangeType, changed: Object) -> CloudEvent:
         headers, body = to_event(verb, changed, Mode.RESOURCE, self.server.url)
