@@ -190,7 +190,7 @@ def check(kind: Kind, obj: Object, old: Object | None, subresource: str = "") ->
         return errors + custom.check(obj, old, kind.schema)
     if subresource == "status":
         if metadata.is_group_kind(kind):
-            return errors + metadata.check_conditions(at(obj, "status", "conditions") or [])
+            return errors + groups.check_status(obj)
         return errors + (pod.check_status(obj, old or {}) if kind.kind == "Pod" else [])
     if metadata.is_group_kind(kind):
         return errors + groups.check_spec(kind, obj, old)

@@ -124,6 +124,23 @@ _SPECS_1_36 = {
 }
 
 
+_CONDITION = Struct(
+    {
+        "type": Field(required=True, form=names.label_key),
+        "status": Field(required=True, values=("False", "True", "Unknown")),
+        "lastTransitionTime": Field(required=True),
+        "reason": Field(required=True, longest=1024, form=names.condition_reason),
+        "message": Field(longest=32 * 1024),
+    }
+)
+_STATUS = Struct({"conditions": Field(struct=_CONDITION)})
+
+
+def check_status(new: Object) -> list[FieldError]:
+    """Return the errors of the conditions of a group (`pkg/apis/meta/v1/validation/validation.go`)."""
+    return check(_STATUS, new.get("status") or {}, None, "status")
+
+
 def check_spec(kind: Kind, new: Object, old: Object | None) -> list[FieldError]:
     """Return the errors of the spec of a Workload or a group."""
     spec, old_spec = new.get("spec") or {}, None if old is None else old.get("spec") or {}

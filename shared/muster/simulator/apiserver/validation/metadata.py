@@ -1,4 +1,4 @@
-"""Validation of `metadata` and of conditions, for every kind.
+"""Validation of `metadata`, for every kind.
 
 Source: k8s.io/apimachinery v0.37.1, `pkg/api/validation/objectmeta.go`.
 """
@@ -12,10 +12,8 @@ from muster.simulator.apiserver.refusals import FieldError
 from muster.simulator.apiserver.validation import names
 
 MAX_ANNOTATION_BYTES = 256 * 1024
-MAX_MESSAGE_LENGTH = 32 * 1024
 FORMATS = {"namespaces": names.dns_label, "services": names.dns_1035_label}
 IMMUTABLE_FIELDS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
-STATUSES = ("False", "True", "Unknown")
 
 
 def check_new(kind: Kind, obj: Object) -> list[FieldError]:
@@ -25,12 +23,9 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required"), *_common(metadata)]
     check = names.dns_subdomain if kind.custom else FORMATS.get(kind.plural, names.dns_subdomain)
-    errors = [refusals.invalid("metadata.name", name, problem) for problem in check(name)]
+    errors = names.problems("metadata.name", name, check)
     for finalizer in metadata.get("finalizers") or []:
-        errors += [
-            refusals.invalid("metadata.finalizers", finalizer, problem)
-            for problem in names.label_key(finalizer)
-        ]
+        errors += names.problems("metadata.finalizers", finalizer, names.label_key)
     return errors + _common(metadata)
 
 
@@ -52,15 +47,11 @@ def check_changed(obj: Object, old: Object) -> list[FieldError]:
 def _common(metadata: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
-        errors += [refusals.invalid("metadata.labels", key, problem) for problem in names.label_key(key)]
-        errors += [
-            refusals.invalid("metadata.labels", value, problem) for problem in names.label_value(value)
-        ]
+        errors += names.problems("metadata.labels", key, names.label_key)
+        errors += names.problems("metadata.labels", value, names.label_value)
     annotations = metadata.get("annotations") or {}
     for key in annotations:
-        errors += [
-            refusals.invalid("metadata.annotations", key, problem) for problem in names.label_key(key.lower())
-        ]
+        errors += names.problems("metadata.annotations", key.lower(), names.label_key)
     if sum(len((key + value).encode()) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
         errors.append(refusals.too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
     references = metadata.get("ownerReferences") or []
@@ -74,37 +65,6 @@ def _common(metadata: Object) -> list[FieldError]:
         why = "Only one reference can have Controller set to true"
         errors.append(refusals.invalid("metadata.ownerReferences", references, why))
     return errors
-
-
-def check_conditions(conditions: list[Object]) -> list[FieldError]:
-    """Return the errors of a list of `metav1.Condition` (`pkg/apis/meta/v1/validation/validation.go`)."""
-    errors: list[FieldError] = []
-    for index, condition in enumerate(conditions):
-        here = f"status.conditions[{index}]"
-        errors += [
-            refusals.required(f"{here}.{field}")
-            for field in ("type", "status", "lastTransitionTime", "reason")
-            if not condition.get(field)
-        ]
-        kind, reason = condition.get("type") or "", condition.get("reason") or ""
-        errors += [
-            refusals.invalid(f"{here}.type", kind, problem) for problem in names.label_key(kind) if kind
-        ]
-        if condition.get("status") and condition["status"] not in STATUSES:
-            errors.append(refusals.not_supported(f"{here}.status", condition["status"], STATUSES))
-        if reason and len(reason) > MAX_REASON_LENGTH:
-            errors.append(refusals.too_long(f"{here}.reason", MAX_REASON_LENGTH))
-        elif reason:
-            errors += [
-                refusals.invalid(f"{here}.reason", reason, problem)
-                for problem in names.condition_reason(reason)
-            ]
-        if len(condition.get("message", "")) > MAX_MESSAGE_LENGTH:
-            errors.append(refusals.too_long(f"{here}.message", MAX_MESSAGE_LENGTH))
-    return errors
-
-
-MAX_REASON_LENGTH = 1024
 
 
 def is_group_kind(kind: Kind) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from muster.simulator.apiserver.refusals import FieldError, invalid
+
 Check = Callable[[str], list[str]]
 """Returns the errors of a string; empty if it is well-formed."""
 
@@ -21,6 +23,11 @@ REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 def _checked(text: str, limit: int, pattern: str, message: str) -> list[str]:
     problems = [f"must be no more than {limit} characters"] if len(text.encode()) > limit else []
     return problems if re.fullmatch(pattern, text, re.ASCII) else [*problems, message]
+
+
+def problems(field: str, text: str, check: Check) -> list[FieldError]:
+    """Return the errors of a field whose value is not well-formed."""
+    return [invalid(field, text, problem) for problem in check(text)]
 
 
 def dns_label(text: str) -> list[str]:

@@ -38,7 +38,7 @@ def _containers(containers: list[Object], path: str) -> list[FieldError]:
         elif name in seen:
             errors.append(refusals.duplicate(f"{container_path}.name", name))
         else:
-            errors += [refusals.invalid(f"{container_path}.name", name, why) for why in names.dns_label(name)]
+            errors += names.problems(f"{container_path}.name", name, names.dns_label)
         seen.add(name)
         if not container.get("image"):
             errors.append(refusals.required(f"{container_path}.image"))
@@ -53,16 +53,13 @@ def _scheduling(spec: Object, path: str) -> list[FieldError]:
         if name is None:
             errors.append(refusals.invalid(name_path, None, "must specify one of: `podGroupName`"))
         else:
-            errors += [refusals.invalid(name_path, name, problem) for problem in names.dns_subdomain(name)]
+            errors += names.problems(name_path, name, names.dns_subdomain)
         if spec.get("evictionResponders"):
             why = "may not be set when evictionResponders is set"
             errors.append(refusals.forbidden(f"{path}.schedulingGroup", why))
     for index, gate in enumerate(spec.get("schedulingGates") or []):
         name = gate.get("name", "")
-        errors += [
-            refusals.invalid(f"{path}.schedulingGates[{index}]", name, problem)
-            for problem in names.label_key(name)
-        ]
+        errors += names.problems(f"{path}.schedulingGates[{index}]", name, names.label_key)
     return errors
 
 

@@ -32,6 +32,7 @@ class Field:
         form: what is wrong with a text.
         least: the smallest number.
         most: the largest number.
+        longest: the most characters of a text.
         values: the only values.
         struct: the rules of the value or of each item.
         always: an unset struct is validated as an empty one.
@@ -46,6 +47,7 @@ class Field:
     form: names.Check | None = None
     least: int | None = None
     most: int | None = None
+    longest: int | None = None
     values: tuple[str, ...] = ()
     struct: Struct | None = None
     always: bool = False
@@ -121,8 +123,10 @@ def _further(field: Field, value: Any, path: str) -> Iterator[FieldError]:
         for index, name in enumerate(listed):
             if name in listed[:index]:
                 yield refusals.duplicate(f"{path}[{index}]", value[index])
-    if field.form:
-        yield from (invalid(path, value, why) for why in field.form(value or ""))
+    if field.longest is not None and len(value or "") > field.longest:
+        yield refusals.too_long(path, field.longest)
+    elif field.form:
+        yield from names.problems(path, value or "", field.form)
     if field.least is not None and (value or 0) < field.least:
         yield invalid(path, value, f"must be greater than or equal to {field.least}")
     if field.most is not None and (value or 0) > field.most:
