@@ -69,19 +69,6 @@ def test_a_replacement_is_stuck_until_its_gang_is_resized(story: RealStory, must
     assert story.policy("main") == GANG_OF[2]
 
 
-def test_growth_without_room_does_not_hold_up_a_replacement(story: RealStory) -> None:
-    """Four of six have room: a gang of six would have no place for a replacement, one of four has."""
-    story.add_nodes(1, cpu=4)
-    job = story.create(a_job("sweep", pods=4))
-    story.wait("four pods run", lambda now: now.running() == 4)
-    story.patch(job, {"spec": {"parallelism": 6, "completions": 6}})
-    story.wait("two more wait", lambda now: len(now.pods()) == 6 and not any(map(now.gates, now.pods())))
-    story.finish_pods(_running(story)[:1], "Failed")
-    story.wait("a replacement exists", lambda now: len(now.pods()) == 7)
-    story.wait("four run again", lambda now: now.running() == 4)
-    assert story.policy("main") == GANG_OF[4]
-
-
 def _running(story: RealStory) -> list[Object]:
     return [pod for pod in story.pods() if pod["status"].get("phase") == "Running"]
 
