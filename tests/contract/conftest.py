@@ -15,6 +15,7 @@ from tests.cluster.control_plane import Release
 from tests.support.release_files import ReleaseFiles
 
 HERE = Path(__file__).parent
+_ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 SERVING: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
@@ -23,16 +24,7 @@ SERVING: dict[str, Any] = {
         "group": "serving.knative.dev",
         "scope": "Namespaced",
         "names": {"kind": "Service", "plural": "services", "singular": "service", "shortNames": ["ksvc"]},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-            }
-        ],
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": _ANYTHING}],
     },
 }
 """Knative Serving is no Go module of ours; any fields are taken."""

@@ -148,9 +148,6 @@ def metadata_free(api: Conversation, ns: str) -> None:
     assert found["metadata"]["generation"] == 1
 
 
-_EXIT_42: Object = {"operator": "In", "values": [42]}
-
-
 VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH, ApiResponse
 from tests.contract.bodies import (
     CLASSES,
-    Object,
     composite,
     composite_group,
     condition,
@@ -21,19 +18,6 @@ from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
 CASES = case.all
-KINDS = ("workloads", "podgroups", "compositepodgroups")
-
-
-def _create(api: Conversation, ns: str, plural: str, **metadata: str) -> ApiResponse:
-    makers: dict[str, Callable[[], Object]] = {
-        "workloads": workload,
-        "podgroups": pod_group,
-        "compositepodgroups": composite_group,
-    }
-    body = makers[plural]()
-    body["metadata"] = metadata
-    version = "v1alpha3" if plural == "compositepodgroups" else "v1beta1"
-    return api.request("POST", groups(ns, plural, version=version), body)
 
 
 def _refused(answer: ApiResponse, *fields: str) -> None:

@@ -30,7 +30,6 @@ from tests.e2e.support.local_eventing import LocalEventing
 NAMESPACE = "muster-system"
 
 SWEEP = "dev.muster.sweep"
-DEAD_LETTER = "dead-letter"
 
 
 class Muster:
