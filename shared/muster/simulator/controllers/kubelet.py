@@ -49,14 +49,6 @@ class KubeletOptions:
     delete_delay: float = 0.05  # from deletionTimestamp to removal
 
 
-@dataclass(frozen=True)
-class PodStage:
-    """The next transition of a pod, and its delay in seconds."""
-
-    name: str
-    delay: float
-
-
 def duration(text: str) -> float:
     """Parse a Go duration into seconds."""
     if not _DURATION.fullmatch(text):
@@ -64,26 +56,26 @@ def duration(text: str) -> float:
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
-def next_stage(pod: Object, options: KubeletOptions) -> PodStage | None:
-    """Return the next transition of a pod; None if there is none."""
+def _next_stage(pod: Object, options: KubeletOptions) -> tuple[str, float] | None:
+    """Return the next transition of a pod, and its delay in seconds; None if there is none."""
     if is_deleting(pod):
         if node_of(pod):
             delay = annotations_of(pod).get(DELETE_DELAY)
-            return PodStage("delete", duration(delay) if delay else options.delete_delay)
-        return None if is_finished_pod(pod) else PodStage("collect", options.delete_delay)
+            return ("delete", duration(delay) if delay else options.delete_delay)
+        return None if is_finished_pod(pod) else ("collect", options.delete_delay)
     if not node_of(pod) or is_finished_pod(pod):
         return None
     if phase(pod) != "Running":
-        return PodStage("run", options.run_delay)
+        return ("run", options.run_delay)
     annotations = annotations_of(pod)
     if FAIL_DELAY in annotations:
-        return PodStage("fail", duration(annotations[FAIL_DELAY]))
+        return ("fail", duration(annotations[FAIL_DELAY]))
     if COMPLETE_DELAY in annotations:
-        return PodStage("complete", duration(annotations[COMPLETE_DELAY]))
+        return ("complete", duration(annotations[COMPLETE_DELAY]))
     owner = controller_of(pod)
     if options.complete_after is None or not owner or owner["kind"] != "Job":
         return None
-    return PodStage("complete", options.complete_after)
+    return ("complete", options.complete_after)
 
 
 class KubeletController:
@@ -104,31 +96,29 @@ class KubeletController:
     def reconcile(self, key: Key, cache: Cache, now: float) -> Result:
         """Apply the next stage of a pod once its delay since the stage was first observed is over."""
         pod = cache.get(PODS, *key)
-        stage = next_stage(pod, self._options) if pod else None
-        if pod is None or stage is None:
+        next_stage = _next_stage(pod, self._options) if pod else None
+        if pod is None or next_stage is None:
             return Result()
-        uid = pod["metadata"]["uid"]
+        uid, (stage, delay) = pod["metadata"]["uid"], next_stage
         name, since = self._since.get(uid, ("", now))
-        if name != stage.name:
+        if name != stage:
             since = now
-            self._since[uid] = (stage.name, now)
-        remaining = since + stage.delay - now
-        if remaining > 0:
-            return Result(requeue_after=remaining)
+            self._since[uid] = (stage, now)
+        if since + delay > now:
+            return Result(requeue_after=since + delay - now)
         self._since.pop(uid, None)
-        return Result(self._writes(stage.name, pod, now))
-
-    def _writes(self, stage: str, pod: Object, now: float) -> tuple[Write, ...]:
         match stage:
             case "run":
-                return (_status(pod, running(pod, next(self._addresses), now)),)
+                status = running(pod, next(self._addresses), now)
             case "complete":
-                return (_status(pod, terminated(pod, "Succeeded", now)),)
+                status = terminated(pod, "Succeeded", now)
             case "fail":
-                return (_status(pod, terminated(pod, "Failed", now)),)
+                status = terminated(pod, "Failed", now)
             case "collect":
-                return (_status(pod, {"phase": "Failed"}),)
-        return _deletion(pod, now)
+                status = {"phase": "Failed"}
+            case _:
+                return Result(_deletion(pod, now))
+        return Result((_status(pod, status),))
 
 
 def running(pod: Object, number: int, now: float) -> Object:

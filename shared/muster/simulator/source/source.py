@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from http import HTTPStatus
@@ -162,26 +162,14 @@ class _Stream:
                 return
 
     def _wait_until_served(self) -> bool:
-        """Wait for the kind's group-version; return False if the kind is skipped or the source stops.
-
-        The adapter exits if a group-version is not served, and Kubernetes restarts it until it is. A kind
-        that is missing in a served group-version is logged and skipped until the adapter restarts.
-        """
-        resource = self.kind.resource
-        logged = False
-        while not self._stopping.is_set():
-            served = self._served()
-            if served is not None:
-                return self._is_watched(served)
+        """Wait for the group-version, as the adapter restarts until it is there; False to skip the kind."""
+        resource, logged = self.kind.resource, False
+        while (served := self._served()) is None:
             if not logged:
                 _log.warning("%s is not served: waiting for it", resource.api_version)
                 logged = True
-            self._stopping.wait(RETRY_SECONDS)
-        return False
-
-    def _is_watched(self, served: Mapping[str, bool]) -> bool:
-        """Whether this stream watches its kind; also sets the kind's scope from discovery."""
-        resource = self.kind.resource
+            if self._stopping.wait(RETRY_SECONDS):
+                return False
         if resource.plural not in served:
             _log.error("%s is not in %s: skipped", resource.plural, resource.api_version)
         namespaced = served.get(resource.plural, True)
@@ -193,12 +181,11 @@ class _Stream:
 
     def _served(self) -> dict[str, bool] | None:
         """Whether each resource of the group-version is namespaced, by plural; None if it is not served."""
-        resource = self.kind.resource
-        root = "/apis" if resource.group else "/api"
+        root = "/apis" if self.kind.resource.group else "/api"
         try:
-            status, body = self._cluster.raw("GET", f"{root}/{resource.api_version}")
+            status, body = self._cluster.raw("GET", f"{root}/{self.kind.resource.api_version}")
         except ClusterError:
             return None
-        if status != HTTPStatus.OK:
-            return None
-        return {entry["name"]: entry["namespaced"] for entry in body["resources"]}
+        return (
+            {one["name"]: one["namespaced"] for one in body["resources"]} if status == HTTPStatus.OK else None
+        )
