@@ -92,7 +92,7 @@ def test_an_activity_is_one_line() -> None:
     assert display.activity_line(again, 0.0).endswith("AwaitingPodGroup, the event is delivered again")
 
 
-class _Recorder:
+class _Listener:
     """What a story run needs of a recorder."""
 
     def objects(self, _namespace: str = "") -> list[Any]:
@@ -101,7 +101,7 @@ class _Recorder:
 
 def a_run(*checks: Check) -> StoryRun:
     """A story that ended."""
-    run = StoryRun(story_named("indexed-job"), None, _Recorder(), list(checks), began=1.0)  # type: ignore[arg-type]
+    run = StoryRun(story_named("indexed-job"), None, _Listener(), list(checks), began=1.0)  # type: ignore[arg-type]
     run.ended = 3.0
     return run
 

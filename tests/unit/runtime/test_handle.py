@@ -66,12 +66,12 @@ def test_after_the_deadline_no_call_is_made() -> None:
 def test_an_answer_that_does_not_come_in_time_is_the_deadline() -> None:
     """The client waits no longer than the event: the broker would deliver it again beside the first time."""
 
-    class Silent(FakeCluster):
+    class TimingOut(FakeCluster):
         def get(self, *_: Any) -> Any:
             time.sleep(max(0.0, deadline.seconds_left()))
             raise errors.Unavailable("timed out")
 
-    answer = a_handler(cluster=Silent(), deadline_seconds=0.05).handle(*an_event())
+    answer = a_handler(cluster=TimingOut(), deadline_seconds=0.05).handle(*an_event())
     assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
 
 

@@ -33,7 +33,6 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """The content type of the exposition: the format that every version of Prometheus reads."""
 
 OTHER = "other"
-UNREADABLE = "unreadable"
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Bounds of the latency buckets: from an event without a call up to the timeout of the triggers."""
@@ -186,4 +185,4 @@ def _labels(event: Event | None) -> tuple[str, str]:
         case OtherEvent():
             return OTHER, ""
         case None:
-            return UNREADABLE, ""
+            return "unreadable", ""
