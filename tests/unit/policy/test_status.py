@@ -69,130 +69,92 @@ def _bound_at(second: int, index: int) -> Object:
     )
 
 
-def _both_bound_at(second: int) -> list[Object]:
-    return [_bound_at(second, index) for index in range(2)]
-
-
 def _refused_at(second: int, index: int) -> Object:
     pod = a_pod(None, index, gated(), UNFIT)
     pod["status"]["conditions"][0] |= _at(second)
     return pod
 
 
-@pytest.mark.parametrize(
-    ("given", "status", "reason", "facts"),
-    [
-        pytest.param(
-            observed(groups=[refused("Odd", "")], pods=FREE),
-            "False",
-            "Unschedulable",
-            ("Odd",),
-            id="a reason unknown to us without a message",
-        ),
-        pytest.param(
-            observed(groups=[PLACED], pods=[RUNNING[0], a_pod(None, 1, gated(), UNFIT)]),
-            "False",
-            "Unschedulable",
-            ("0/3 nodes are available",),
-            id="a replacement finds no room while the group still says it was placed",
-        ),
-        pytest.param(
-            observed(groups=[refused("Unschedulable", NO_ROOM)], pods=[RUNNING[0], FREE[1]]),
-            "False",
-            "WaitingForScheduler",
-            (1, 2),
-            id="the group's refusal is over: a pod is bound, the other one follows",
-        ),
-        pytest.param(
-            observed(groups=[_placed_at(9)], pods=[_bound_at(9, 0), _refused_at(3, 1)]),
-            "False",
-            "WaitingForScheduler",
-            (1, 2),
-            id="the pods' refusal is over: the group was placed since",
-        ),
-        pytest.param(
-            observed(groups=[_placed_at(1)], pods=[_bound_at(1, 0), _refused_at(3, 1)]),
-            "False",
-            "Unschedulable",
-            ("0/3 nodes are available",),
-            id="a replacement was refused after the others were bound",
-        ),
-    ],
+LOST = a_job(with_status(failed=1))
+SUSPENDED = a_job(with_status(failed=1), with_spec(suspend=True))
+EVICTION = "preempted by a pod of higher priority"
+EVICTED = a_pod(
+    None,
+    1,
+    bound,
+    with_condition("DisruptionTarget", "True", "PreemptionByScheduler", EVICTION),
+    being_deleted,
 )
-def test_the_reason_and_message_of_a_waiting_group(
-    given: Observed, status: str, reason: str, facts: tuple[object, ...]
-) -> None:
-    """The message names the group, and quotes what others say of it."""
-    *condition, message = planned_conditions(given)["PodGroupsScheduled"]
-    assert condition == [status, reason]
-    assert mentions(message, NAME, *facts)
-
-
-def test_the_condition_says_why_pods_keep_their_gate() -> None:
-    """Those of a gang that was placed before wait for the others, of which one could not be created."""
-    given = observed(groups=[PLACED], pods=[a_pod(None, 0)], failed_create="exceeded quota")
-    status, reason, message = planned_conditions(given)["PodGroupsScheduled"]
-    assert (status, reason) == ("False", "SchedulingGated")
-    assert mentions(message, NAME, "1 of 2 pods exist", "exceeded quota")
+UNFIT_POD = a_pod(None, 1, gated(), UNFIT)
+NODES = "0/3 nodes are available"
+ONE_CREATED = observed(groups=[PLACED], pods=[a_pod(None, 0)], failed_create="exceeded quota")
 
 
 @pytest.mark.parametrize(
     ("given", "reason", "facts"),
     [
         pytest.param(
-            observed(groups=[a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no such: class"}))]),
-            "RefusedByApi",
-            (NAME, "no such: class"),
-            id="a fallback group has its reason",
-        )
-    ],
-)
-def test_pod_groups_ready_is_false_with_the_cause(
-    given: Observed, reason: str, facts: tuple[str, ...]
-) -> None:
-    """PodGroupsReady says which objects are missing, or why they are not what was wanted."""
-    *condition, message = planned_conditions(given)["PodGroupsReady"]
-    assert condition == ["False", reason]
-    assert mentions(message, *facts)
-
-
-EVICTED = with_condition(
-    "DisruptionTarget", "True", "PreemptionByScheduler", "preempted by a pod of higher priority"
-)
-
-
-@pytest.mark.parametrize(
-    ("given", "status", "reason", "facts"),
-    [
+            observed(groups=[refused("Odd", "")], pods=FREE),
+            "Unschedulable",
+            ("Odd",),
+            id="an unknown reason",
+        ),
         pytest.param(
-            observed(a_job(with_status(failed=1)), groups=[PLACED], pods=RUNNING[:1]),
-            "False",
+            observed(groups=[PLACED], pods=[RUNNING[0], UNFIT_POD]),
+            "Unschedulable",
+            (NODES,),
+            id="a replacement finds no room while the group still says it was placed",
+        ),
+        pytest.param(
+            observed(groups=[refused("Unschedulable", NO_ROOM)], pods=[RUNNING[0], FREE[1]]),
+            "WaitingForScheduler",
+            (1, 2),
+            id="the group's refusal is over: a pod is bound, the other one follows",
+        ),
+        pytest.param(
+            observed(groups=[_placed_at(9)], pods=[_bound_at(9, 0), _refused_at(3, 1)]),
+            "WaitingForScheduler",
+            (1, 2),
+            id="the pods' refusal is over: the group was placed since",
+        ),
+        pytest.param(
+            observed(groups=[_placed_at(1)], pods=[_bound_at(1, 0), _refused_at(3, 1)]),
+            "Unschedulable",
+            (NODES,),
+            id="a replacement was refused after the others were bound",
+        ),
+        pytest.param(
+            ONE_CREATED,
+            "SchedulingGated",
+            ("1 of 2 pods exist", "exceeded quota"),
+            id="a gang that was placed before waits for a pod that could not be created",
+        ),
+        pytest.param(
+            observed(LOST, groups=[PLACED], pods=RUNNING[:1]),
             "MembersLost",
             (1, 2),
             id="a member was lost, and its Job counts it as failed",
         ),
         pytest.param(
-            observed(groups=[PLACED], pods=[RUNNING[0], a_pod(None, 1, bound, EVICTED, being_deleted)]),
-            "False",
+            observed(groups=[PLACED], pods=[RUNNING[0], EVICTED]),
             "MembersLost",
-            (1, 2, "preempted by a pod of higher priority"),
+            (1, 2, EVICTION),
             id="a member is being evicted, and its Job does not say so yet",
         ),
         pytest.param(
-            observed(a_job(with_status(failed=1), with_spec(suspend=True)), groups=[PLACED]),
-            "False",
+            observed(SUSPENDED, groups=[PLACED]),
             "WaitingForPods",
             (0, 2),
             id="a suspended Job has lost no member, although it counts one of before",
         ),
     ],
 )
-def test_a_gang_that_lost_members(
-    given: Observed, status: str, reason: str, facts: tuple[object, ...]
+def test_the_reason_and_message_of_a_waiting_group(
+    given: Observed, reason: str, facts: tuple[object, ...]
 ) -> None:
-    """Its Job counts lost pods, or a pod of it is being evicted, and fewer than minCount are left."""
+    """The message names the group, and quotes what others say of it."""
     *condition, message = planned_conditions(given)["PodGroupsScheduled"]
-    assert condition == [status, reason]
+    assert condition == ["False", reason]
     assert mentions(message, NAME, *facts)
 
 
@@ -254,6 +216,13 @@ STRANGER = labelled({"app.kubernetes.io/managed-by": "someone", "muster.dev/owne
             ("False", "NotMusters"),
             (NAME, 3, 2),
             id="a group that a user created and that has fewer pods than its minCount",
+        ),
+        pytest.param(
+            observed(groups=[a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no such: class"}))]),
+            "PodGroupsReady",
+            ("False", "RefusedByApi"),
+            (NAME, "no such: class"),
+            id="a fallback group has its reason",
         ),
         pytest.param(
             observed(groups=[a_pod_group(NAME, annotated({FALLBACK: "whatever"}))], pods=FREE),
