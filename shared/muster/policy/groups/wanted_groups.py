@@ -171,52 +171,28 @@ def wanted_counts(
     needed = members_to_run(resolved.pod_sets, members)
     bound = Counter(pod.pod_group_name for pod in members.staying if pod.bound)
     given_up = groups_given_up(members.groups) | set(timed_out)
-    counts = dict(_min_counts(resolved, members, needed, bound, given_up))
-    return counts | dict(_min_group_counts(resolved, members, needed, bound, given_up))
-
-
-def _min_counts(
-    resolved: ResolvedOwner,
-    members: LiveMembers,
-    needed: Counter[GroupInstance],
-    bound: Counter[str],
-    given_up: Collection[str],
-) -> Iterator[tuple[str, int]]:
-    existing = {group.metadata.name: group for group in members.groups}
-    for leaf, suffix, name in resolved.pod_groups():
-        if leaf.gang:
-            pods, group = needed[GroupInstance(leaf.name, suffix)], existing.get(name)
-            target = max(1, min(pods, leaf.pinned or pods, MOST_MEMBERS))
-            if group is not None:
-                target = 1 if name in given_up else _next_min_count(group, target, bound[name])
-            yield name, target
-
-
-def _min_group_counts(
-    resolved: ResolvedOwner,
-    members: LiveMembers,
-    needed: Counter[GroupInstance],
-    bound: Counter[str],
-    given_up: Collection[str],
-) -> Iterator[tuple[str, int]]:
-    """Yield the name of each CompositePodGroup that is a gang, and its minGroupCount.
-
-    Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
-    children count again. PodGroups that are not below it, such as fallback PodGroups, never count.
-    """
-    existing = {group.metadata.name: group for group in members.composites}
+    groups = {group.metadata.name: group for group in members.groups}
+    composites = {group.metadata.name: group for group in members.composites}
     outside = frozenset(_outside_composites(resolved, members))
-    for one in resolved.composites():
-        if one.group.gang:
-            current = existing[one.name].spec.scheduling_policy.needs if one.name in existing else None
-            name_of = resolved.pod_sets.pod_group_name
-            below = {name_of(leaf.name, suffix) for leaf, suffix in one.pod_groups}
-            target = max(1, min(one.group.template_min_count, _children_to_run(one.below, needed, outside)))
-            if not below.isdisjoint(given_up):
-                target = 1
-            if current is not None and target > current and not below.isdisjoint(bound):
-                target = current
-            yield one.name, target
+    counts: dict[str, int] = {}
+    for one in (one for one in resolved.owned if one.group.gang and not one.group.children):
+        pods, group = needed[GroupInstance(one.group.name, one.suffix)], groups.get(one.name)
+        target = max(1, min(pods, one.group.pinned or pods, MOST_MEMBERS))
+        if group is not None:
+            target = 1 if one.name in given_up else _next_min_count(group, target, bound[one.name])
+        counts[one.name] = target
+    name_of = resolved.pod_sets.pod_group_name
+    for one in (one for one in resolved.owned if one.group.gang and one.group.children):
+        below = {name_of(leaf.name, suffix) for leaf, suffix in one.pod_groups}
+        target = max(1, min(one.group.template_min_count, _children_to_run(one.below, needed, outside)))
+        if not below.isdisjoint(given_up):
+            target = 1
+        composite = composites.get(one.name)
+        current = target if composite is None else composite.spec.scheduling_policy.needs
+        # Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
+        # children count again.
+        counts[one.name] = current if target > current and not below.isdisjoint(bound) else target
+    return counts
 
 
 def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:

@@ -22,7 +22,7 @@ from muster.policy.status.conditions import (
     why_given_up,
 )
 from muster.policy.status.group_status import BINDING_TIME, refusal_of_pod
-from muster.policy.status.owner_status import GroupingStatus, gangs_placed, owner_status
+from muster.policy.status.owner_status import GroupingStatus, owner_status
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-emit-conditions"
@@ -71,9 +71,8 @@ def plan_conditions(inputs: ConditionInputs, now: datetime) -> Decision:
     if binding and inputs.subject.kind == POD_GROUPS.kind and _has_same_statuses(owner, status):
         # The event comes again, and all pods are bound then. A sweep does not, so it writes the count.
         return NoOp(Reason.WAITING_FOR_SCHEDULER, scheduled.message, requeue=True, gangs=report)
-    placed = gangs_placed(owner, status.gangs, scheduled)
-    if placed is not None:
-        patch = replace(patch, milestones=(*patch.milestones, placed))
+    if status.placed is not None:
+        patch = replace(patch, milestones=(*patch.milestones, status.placed))
     reply = Reply(
         "scheduled" if scheduled.true else "waiting",
         resolved.root,

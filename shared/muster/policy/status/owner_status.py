@@ -13,6 +13,7 @@ from muster.objects.versions import GATES_OF_THE_SCHEDULER
 from muster.policy.group_labels import REPLICATED_JOB, belongs_to, is_musters
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.groups.wanted_groups import (
+    WantedGroup,
     child_groups,
     existing_groups,
     only_flags,
@@ -75,6 +76,7 @@ class GroupingStatus:
     ready: Condition
     scheduled: Condition
     gangs: tuple[GangStatus, ...] = ()
+    placed: GangsPlaced | None = None
 
     @property
     def conditions(self) -> tuple[Condition, Condition]:
@@ -111,7 +113,8 @@ def owner_status(
         elif name in bound_alone and reason == Reason.WAITING_FOR_SCHEDULER:
             reasons[name] = Reason.GROUPS_IGNORED
     gangs = tuple(_gang_statuses(resolved, members, reasons))
-    return GroupingStatus(_ready(resolved, members, tuple(groups)), scheduled, gangs)
+    placed = _gangs_placed(resolved.owner, gangs, scheduled)
+    return GroupingStatus(_ready(resolved, members, tuple(groups)), scheduled, gangs, placed)
 
 
 def not_ready(failure: GroupingFailure) -> Condition:
@@ -155,7 +158,10 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
     existing, composites = (
         {group.metadata.name for group in groups} for groups in (members.groups, members.composites)
     )
-    wanted_composites = tuple(resolved.composite_names())
+    workload = resolved.own or resolved.live.workload
+    of_workload = tuple(wanted_groups(resolved, workload)) if workload is not None else ()
+    wanted_composites = [one.name for one in of_workload if one.composite]
+    wanted_composites = wanted_composites or [one.name for one in resolved.owned if one.group.children]
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in wanted if name not in existing]
     total = len(wanted) + len(wanted_composites)
@@ -163,7 +169,7 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
     if missing:
         message = f"{exist}; missing: {', '.join(missing)}"
         return Condition(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)
-    foreign, never_placed = _foreign_groups(resolved, members)
+    foreign, never_placed = _foreign_groups(resolved, members, of_workload)
     if never_placed:
         message = "; ".join([foreign, *never_placed])
         return Condition(READY, true=False, reason=Reason.NOT_MUSTERS, message=message)
@@ -203,15 +209,14 @@ def _fallback_failure(
     return GroupingFailure(reason, f"fallback PodGroups {names}: {message}")
 
 
-def _foreign_groups(resolved: ResolvedOwner, members: LiveMembers) -> tuple[str, list[str]]:
+def _foreign_groups(
+    resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[WantedGroup, ...]
+) -> tuple[str, list[str]]:
     """Return, as text, the owner's groups that Muster did not create, and those that are never placed.
 
     A group that a user created under the stamped name is adopted: its pods are placed as it says (KEP-5547).
     """
-    workload = resolved.own or resolved.live.workload
-    if workload is None:
-        return "", []
-    existing, wanted = existing_groups(members), tuple(wanted_groups(resolved, workload))
+    existing = existing_groups(members)
     children = child_groups(wanted, existing)
     names: dict[str, list[str]] = {}
     never_placed = []
@@ -282,7 +287,9 @@ def _gang_statuses(
             yield GangStatus(reason, since, _latest(*(pod.bound_at for pod in pods)))
 
 
-def gangs_placed(owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Condition) -> GangsPlaced | None:
+def _gangs_placed(
+    owner: OwnerObject, gangs: Iterable[GangStatus], scheduled: Condition
+) -> GangsPlaced | None:
     """Return GangsPlaced with the longest wait of a gang if PodGroupsScheduled turns True, else None.
 
     Gangs that stayed placed while others of the owner were restarted do not count again.
