@@ -17,14 +17,17 @@ from muster.objects.resources import JOBS, PODS, PRIORITY_CLASSES, Resource
 from muster.simulator.controllers.fields import controller_of, is_deleting, key_of
 from muster.simulator.controllers.job.pods import (
     FINALIZER,
+    JobState,
+    finished_type,
     has_failed,
     has_finalizer,
     index_of,
     is_indexed,
     new_pod,
+    next_status,
     pods_to_delete,
+    read_state,
 )
-from muster.simulator.controllers.job.status import JobState, finished_type, next_status, read_state
 from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
 from muster.simulator.controllers.writes import Create, Delete, Patch, Result, Write, status_patch
 

@@ -12,28 +12,26 @@ from dataclasses import dataclass, field
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, JOBSETS, Resource
 from muster.simulator.controllers.fields import condition, controller_of, is_deleting, key_of, labels_of
-from muster.simulator.controllers.job.status import finished_type
+from muster.simulator.controllers.job.pods import finished_type
 from muster.simulator.controllers.jobset.jobs import (
-    REPLICATED_JOB,
-    RESTART_ATTEMPT,
-    child_job,
-    child_name,
-    resumed,
-    with_defaults,
-)
-from muster.simulator.controllers.jobset.status import (
     COMPLETED,
     IN_ORDER_COMPLETED,
     IN_ORDER_IN_PROGRESS,
+    REPLICATED_JOB,
+    RESTART_ATTEMPT,
     RESUMED,
     SUSPENDED,
     all_ready,
     apply_failure_policy,
+    child_job,
+    child_name,
     dependencies_met,
     end_restarting,
     has_started,
     replicated_jobs_status,
+    resumed,
     set_condition,
+    with_defaults,
 )
 from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
 from muster.simulator.controllers.writes import Create, Delete, Patch, Result, Write, status_patch
