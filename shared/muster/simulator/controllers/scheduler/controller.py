@@ -13,21 +13,19 @@ from muster.cluster.interface import Object
 from muster.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
 from muster.simulator.controllers.fields import condition, is_deleting, key_of, node_of, timestamp
 from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
-from muster.simulator.controllers.scheduler.cycle import (
+from muster.simulator.controllers.scheduler.nodes import FitError, Nodes
+from muster.simulator.controllers.scheduler.tree import (
     NO_VICTIMS,
     UNSCHEDULABLE,
     Attempt,
-    Status,
-    run_cycle,
-    validation_error,
-)
-from muster.simulator.controllers.scheduler.nodes import FitError, Nodes
-from muster.simulator.controllers.scheduler.tree import (
     GroupTree,
+    Status,
     by_age,
     group_of,
+    run_cycle,
     trees,
     uses_default_scheduler,
+    validation_error,
 )
 from muster.simulator.controllers.writes import SCHEDULER, Bind, RecordEvent, Result, Write, strategic_status
 
