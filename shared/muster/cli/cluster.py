@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -40,18 +40,11 @@ class Connection:
         """The namespace of the context."""
         return self.kubeconfig.namespace
 
-    def require_namespace(self, name: str, *, hint: str = "") -> None:
-        """Refuse a namespace that does not exist; one that may not be read is not refused.
-
-        Raises:
-            CommandError: there is no such namespace.
-        """
-        try:
-            missing = self.client.get(NAMESPACES, name) is None
-        except Forbidden:
-            return
-        if missing:
-            raise CommandError(f"{self.client.url}: namespace {name!r} does not exist{hint}")
+    def require_namespace(self, name: str) -> None:
+        """Raise CommandError if a namespace does not exist; one that may not be read may exist."""
+        with suppress(Forbidden):
+            if self.client.get(NAMESPACES, name) is None:
+                raise CommandError(f"{self.client.url}: namespace {name!r} does not exist; -n names another")
 
 
 def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:

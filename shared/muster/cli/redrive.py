@@ -52,7 +52,7 @@ def command(
     if everything and names:
         raise BadInput("--all: cannot be used with NAME")
     with connected(options, "redrive") as cluster:
-        cluster.require_namespace(namespace, hint="; -n names the namespace of Muster")
+        cluster.require_namespace(namespace)
         letters = list_letters(cluster.client, namespace)
         if not names and not (everything and letters):
             _print(letters, output)

@@ -62,12 +62,6 @@ def test_a_plan_has_the_promised_keys_and_no_others(plan: Plan) -> None:
     ]
 
 
-def test_an_event_about_an_object_that_is_gone_plans_nothing(plan: Plan) -> None:
-    """Nothing has a reason and no actions."""
-    gone = {"function": "create_workload", "outcome": "Nothing", "reason": "ObjectGone", "actions": []}
-    assert plan("create_workload", an_event(), as_yaml(a_namespace())) == [gone]
-
-
 def test_status_and_deletion(plan: Plan) -> None:
     """A status patch says `subresource: status` before its body; a deletion has none."""
     (conditions,) = plan("emit_conditions", SWEEP)

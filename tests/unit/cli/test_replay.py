@@ -84,25 +84,6 @@ def test_shuffled_and_doubled_events_and_a_sweep_end_the_same(muster: Muster, fi
     assert once["podGroups"] == plain["podGroups"]
 
 
-def test_groups_of_the_recording_are_kept_unless_dropped(muster: Muster, filed: Filed) -> None:
-    """`--drop-groups` makes the functions do again what was done when the recording was made."""
-    left = {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {
-            "name": GROUP,
-            "namespace": "team",
-            "labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": UID},
-        },
-        "spec": {"schedulingPolicy": {"basic": {}}},
-    }
-    cluster = filed("c.yaml", as_yaml(a_namespace(), a_job(), a_pod(), left))
-    arguments = ["replay", filed("e.json", an_event()), "--objects", cluster, "--output", "yaml"]
-    assert ended(muster(*arguments))["podGroups"][0]["schedulingPolicy"] == {"basic": {}}
-    dropped = ended(muster(*arguments, "--drop-groups"))["podGroups"]
-    assert dropped[0]["schedulingPolicy"] == {"gang": {"minCount": 2}}
-
-
 def test_text_is_for_people(muster: Muster, filed: Filed) -> None:
     """Who acted and why, then what there is."""
     result = muster("replay", filed("e.json", an_event()), "--objects", filed("c.yaml", CLUSTER))
