@@ -43,15 +43,14 @@ def _check_bindable(name: str, pod: Object, body: Object) -> None:
     if uid and uid != current_uid:
         message = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {current_uid}"
         raise refusals.conflict("", "pods", name, message)
-    message = ""
-    if pod["metadata"].get("deletionTimestamp"):
-        message = f"pod {name} is being deleted, cannot be assigned to a host"
-    elif pod["spec"].get("nodeName"):
-        message = f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
-    elif pod["spec"].get("schedulingGates"):
-        message = f"pod {name} has non-empty .spec.schedulingGates"
-    if message:
-        raise refusals.conflict("", "pods/binding", name, message)
+    obstacles = {
+        "is being deleted": pod["metadata"].get("deletionTimestamp"),
+        "is already assigned to a node": pod["spec"].get("nodeName"),
+        "has non-empty .spec.schedulingGates": pod["spec"].get("schedulingGates"),
+    }
+    for obstacle, is_there in obstacles.items():
+        if is_there:
+            raise refusals.conflict("", "pods/binding", name, f"pod {name} {obstacle}")
 
 
 def _set_scheduled(status: Object) -> None:

@@ -23,21 +23,10 @@ HERE = Path(__file__).parent
 PREFIX = "#/components/schemas/"
 
 KINDS = {
-    *(
-        "Namespace",
-        "Node",
-        "Pod",
-        "Event",
-        "ConfigMap",
-        "Secret",
-        "Service",
-        "ServiceAccount",
-        "Binding",
-        "Job",
-    ),
-    *("Lease", "PriorityClass", "Workload", "PodGroup", "CompositePodGroup", "CustomResourceDefinition"),
-    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "SelfSubjectAccessReview"),
-    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+    *("Namespace", "Node", "Pod", "Event", "ConfigMap", "Secret", "Service", "ServiceAccount", "Binding"),
+    *("Job", "Lease", "PriorityClass", "Workload", "PodGroup", "CompositePodGroup"),
+    *("CustomResourceDefinition", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+    *("SelfSubjectAccessReview", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
 }
 """The kinds to keep."""
 
