@@ -116,15 +116,7 @@ def with_fallback(
     *,
     hold: bool,
 ) -> Action:
-    """Return the creation of a group, with an Event and fallback PodGroups if the API server refuses it.
-
-    Args:
-        owner: the owner.
-        creation: the creation.
-        instances: the PodGroups whose pods need it, by group and instance suffix: itself, or all below it.
-        event: the Event (event_of_refusal), the same for all groups of the owner.
-        hold: whether the pods stay gated: then no fallback PodGroups.
-    """
+    """Return the creation of a group, with an Event and fallback PodGroups if the API server refuses it."""
     if hold:
         return replace(creation, if_refused=(event,))
     failure = GroupingFailure(Reason.REFUSED_BY_API, "{refusal}")

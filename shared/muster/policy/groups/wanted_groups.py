@@ -41,15 +41,7 @@ ExistingGroups = Mapping[GroupKey, PodGroup | CompositePodGroup]
 
 @dataclass(frozen=True)
 class WantedGroup:
-    """A group that an owner should have.
-
-    Attributes:
-        name: its name.
-        template: its template.
-        parent: the name of the CompositePodGroup above it; "" at the top.
-        pod_groups: the group and instance suffix of itself, or of each PodGroup below it.
-        priority_class: of its pods; the scheduler compares both.
-    """
+    """A group that an owner should have."""
 
     name: str
     template: PodGroupTemplate

@@ -88,14 +88,7 @@ class RuntimeInputs:
 
 @dataclass
 class _Marks:
-    """The fields that a runtime should have.
-
-    Attributes:
-        policy: the policy that asks for them; None if the runtime has none.
-        values: each field that Muster may write, with its value; None removes it.
-        notes: messages about fields and templates that stay as they are.
-        grouped_by_others: replicatedJobs whose pods have groups already, with the reason.
-    """
+    """The fields that a runtime should have by its policy; a value of None removes the field."""
 
     policy: EffectivePolicy | None
     values: dict[FieldPath, str | None]

@@ -148,13 +148,7 @@ def _patched_templates(
 def _changed_counts(
     level: WorkloadSpec | CompositePodGroupTemplate, counts: Mapping[tuple[str, str], int], path: str
 ) -> Iterator[dict[str, Any]]:
-    """JSON patch operations for the counts of one level, and of those below it, that are wrong.
-
-    Args:
-        level: its templates may be another's, such as a composite one of the name of a group of pods.
-        counts: by field and name of the group.
-        path: of the level.
-    """
+    """JSON patch operations for the counts of one level, and of those below it, that are wrong."""
     lists = (
         ("podGroupTemplates", "minCount", level.pod_group_templates),
         ("compositePodGroupTemplates", "minGroupCount", level.composite_pod_group_templates),

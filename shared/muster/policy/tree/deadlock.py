@@ -76,11 +76,7 @@ def find_deadlock(tree: tuple[Group, ...]) -> Deadlock | None:
 
 
 class _Moment:
-    """The pods that exist at a moment of an owner's start.
-
-    Args:
-        unplaced: the batches of pods without a node, whether they exist or not.
-    """
+    """The pods that exist at a moment of an owner's start, while these batches are without a node."""
 
     def __init__(self, unplaced: list[PodBatch]) -> None:
         self._undone = sum({1 << batch.pod_set.index for batch in unplaced})

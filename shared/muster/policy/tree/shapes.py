@@ -14,15 +14,7 @@ from muster.policy.tree.groups import Group
 
 @dataclass(frozen=True)
 class Position:
-    """The position of a group in a policy.
-
-    Attributes:
-        path: its field path.
-        level: 1 for a root.
-        shape: the shape of the group of groups above it.
-        per_path: the path of the field that makes that group one for each Job; "" if none does.
-        size_path: the path of the field that makes it one for each block.
-    """
+    """The position of a group in a policy, with the paths of the fields that count the groups above it."""
 
     path: str
     level: int = 1
