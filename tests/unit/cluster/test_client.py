@@ -52,27 +52,6 @@ def test_every_answer_is_one_class(code: int, body: Any, error: type[errors.Clus
     assert (type(caught.value), caught.value.status) == (error, code)
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        ({"Retry-After": "7"}, 7.0),
-        ({"Retry-After": "soon"}, None),
-        ({}, None),
-    ],
-)
-def test_an_error_has_what_the_server_says(header: dict[str, str], seconds: float | None) -> None:
-    """Reason, message cut to 1024 characters, and how long to wait."""
-    reply = ScriptedResponse(429, status(429, "TooManyRequests", "wait " * 500), header)
-    with serving(reply) as server, pytest.raises(errors.TooManyRequests) as caught:
-        _get(Client.for_server(server.url))
-    error = caught.value
-    assert (error.reason, error.message, error.retry_after) == (
-        "TooManyRequests",
-        ("wait " * 500)[:1024],
-        seconds,
-    )
-
-
 @pytest.mark.parametrize("call", [_get, lambda client: client.delete(PODS, "llama-0", "team-a")])
 def test_an_object_that_is_gone_is_none(call: Call) -> None:
     """And nothing to delete, as long as the API itself is served."""
@@ -126,25 +105,6 @@ def test_lists(as_of: str, answers: list[ScriptedResponse], positions: list[dict
     assert version == "5"
     asked = {"limit": "500", "labelSelector": "a=b", "fieldSelector": "c=d"}
     assert [request.query for request in server.requests] == [asked | position for position in positions]
-
-
-def test_a_list_that_expires_again_is_an_error() -> None:
-    """It would never end."""
-    with serving(_page("a", more="c"), _expired("d")) as server, pytest.raises(errors.Expired):
-        Client.for_server(server.url).list(PODS)
-    assert len(server.requests) == 3
-
-
-def test_one_text_does_not_make_a_list_unreadable() -> None:
-    """Half a character and deep lists in a tenant's object, which the API server stores."""
-    spec = b'["\\ud83d", %b%b]' % (b"[" * 300, b"]" * 300)
-    body = (
-        b'{"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "a"}, "spec": %b}]}' % spec
-    )
-    with serving(ScriptedResponse(200, body)) as server:
-        (pod,) = Client.for_server(server.url).list(PODS)
-    assert pod["metadata"] == {"name": "a"}
-    json.dumps(pod, ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize(

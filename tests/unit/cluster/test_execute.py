@@ -81,14 +81,6 @@ def test_the_fallback_of_a_refused_action_quotes_the_server(error: errors.Cluste
     assert [action.target.name for action in done.actions] == ["fallback", "b"]
 
 
-def test_a_refused_fallback_is_an_error() -> None:
-    """A quota refuses both; the others were tried."""
-    cluster = WriteRecorder(a=[errors.Forbidden("quota"), errors.Forbidden("quota")])
-    with pytest.raises(errors.Forbidden):
-        execute.in_order(cluster, a_plan(creation("a", if_refused=(creation("a"),)), creation("b")), "m")
-    assert cluster.written == ["b"]
-
-
 def test_fallbacks_of_a_refused_composite_replace_its_children() -> None:
     """They have the names of its children, which are not made a second time; one may exist already."""
     instead = (creation("child-0"), creation("child-1"))

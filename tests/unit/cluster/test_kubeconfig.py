@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +44,6 @@ def test_credentials_are_sent(tmp_path: Path, user: dict[str, Any]) -> None:
     with serving(ScriptedResponse(body={})) as server:
         client_of(str(write(tmp_path / "config", user, server.url))).raw("GET", "/version")
     assert server.requests[0].headers["authorization"] == "Bearer a"
-
-
-def test_the_first_file_with_a_current_context_counts(tmp_path: Path) -> None:
-    """As with kubectl; --context chooses from all files, and files that do not exist are skipped."""
-    first = write(tmp_path / "a", {}, "http://127.0.0.1:2", "first")
-    second = write(tmp_path / "b", {}, "http://127.0.0.1:3", "second")
-    paths = os.pathsep.join([str(tmp_path / "none"), str(first), str(second)])
-    for context, name, port in (("", "first", 2), ("second", "second", 3)):
-        found = read_kubeconfig(paths, context)
-        assert (found.context, found.namespace) == (name, f"of-{name}")
-        assert found.client().url == f"http://127.0.0.1:{port}"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from muster.runtime.steps import step_named
 from tests.support.builders import (
     NOW,
     a_child_job,
-    a_gang,
     a_job,
     a_jobset,
     a_jobset_of_trainjob,
@@ -46,17 +45,6 @@ ASIDE = a_jobset(modifiers=[named("aside"), owned_by(TRAINJOB)])
 VOLCANO = an_object("batch.volcano.sh/v1alpha1", "Job", "llama", "volcano-uid")
 OF_VOLCANO = a_users_workload()
 OF_VOLCANO["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}
-
-
-@pytest.mark.parametrize("subject", [TRAINJOB, JOBSET, CHILD, GROUP, a_workload(root=TRAINJOB)])
-def test_the_root_owner_is_found(subject: Object) -> None:
-    """Whatever the event was about, the plan is for the root owner."""
-    workload = a_workload(a_gang("trainer", 2), root=TRAINJOB)
-    cluster = CountingSnapshot(*CHAIN, GROUP, workload, *pods_of(CHILD))
-    inputs = step_named("resize_gang").observe(cluster, ref(subject))
-    live, members = inputs.resolved.live, inputs.members
-    assert (live.owner.ref, live.runner.ref, live.subject) == (ref(TRAINJOB), ref(JOBSET), ref(subject))
-    assert [len(found) for found in (members.jobs, members.groups, members.pods)] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,6 @@ def as_structured(event: dict[str, Any]) -> tuple[dict[str, str], bytes]:
     return STRUCTURED, json.dumps(event).encode()
 
 
-@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_both_modes_say_the_same(path: Path) -> None:
-    """An event means the same in binary and in structured mode."""
-    event = json.loads(path.read_text())
-    assert parse(*as_binary(event)) == parse(*as_structured(event))
-
-
 @pytest.mark.parametrize(
     ("name", "happened", "ref"),
     [

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from muster.events.model import OtherEvent
 from muster.events.parse import owner_of, parse
-from muster.events.replies import reply_event, subject
+from muster.events.replies import reply_event
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Reply
 
@@ -33,9 +33,3 @@ def test_a_reply_is_one_binary_event() -> None:
     event = parse(message.headers, message.body)
     assert isinstance(event, OtherEvent)
     assert owner_of(event) == OWNER
-
-
-def test_the_subject_of_a_cluster_scoped_object() -> None:
-    """Its namespace is empty, as in events of ApiServerSource."""
-    ref = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "torch")
-    assert subject(ref) == "/apis/trainer.kubeflow.org/v1alpha1/namespaces//clustertrainingruntimes/torch"

@@ -83,15 +83,6 @@ def test_a_tree_has_the_condition_of_the_owner_and_the_nodes_of_each_group(
     assert ((tree.text, tree.mark), (branch.text, branch.mark)) == (owner, group)
 
 
-def test_an_activity_is_one_line() -> None:
-    """An event that is delivered again says so, without the words of the refusal."""
-    line = display.activity_line(an_activity(), 0.0)
-    assert line.startswith("   2.00s ✔ patch_pods         PodGroup indexed-job/llama-main-33333333 add")
-    assert line.endswith("GatesLifted: 4 pods")
-    again = an_activity(outcome="requeue", reason="AwaitingPodGroup", actions=0)
-    assert display.activity_line(again, 0.0).endswith("AwaitingPodGroup, the event is delivered again")
-
-
 class _Listener:
     """What a story run needs of a recorder."""
 
@@ -137,13 +128,3 @@ def test_a_report_names_the_checks_that_failed() -> None:
     assert [line for line in failed if "hold" in line] == ["  ✘ it does not hold (because)"]
     every = printed(display.story_report(a_run(PASSED, FAILED), [], every_check=True))
     assert [line.strip()[0] for line in every if "hold" in line] == ["✔", "✘"]
-
-
-def test_a_job_is_shown_once_when_it_is_placed() -> None:
-    """With `muster run --keep`; not while it waits."""
-    console = Console(file=io.StringIO(), width=80)
-    lines = display.Lines(console)
-    for objects in (a_tree("", status="False", reason="WaitingForPods"), *[a_tree("node-1", "node-1")] * 2):
-        lines.add_jobs(objects)
-    text: str = console.file.getvalue()  # type: ignore[attr-defined]
-    assert text.count("gang main") == text.count("gang main 2/2 on node-1 x2") == 1

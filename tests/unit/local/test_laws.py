@@ -167,16 +167,3 @@ RIGHT = _below("b", "right", node="n1")
 def test_a_gang_of_groups_is_bound_when_all_of_it_can_be(changes: list[Change], breaches: int) -> None:
     """Pods that are gated or on their way out are not what a group needs."""
     assert len(laws.no_tree_is_bound_before_it_can_be(_timeline(changes))) == breaches
-
-
-def test_a_gang_may_not_take_long_to_be_bound() -> None:
-    """The second pod may follow the first at once, but not after ten seconds."""
-    slow = _timeline(GOOD, seconds_between=10)
-    assert len(laws.no_gang_stays_partly_bound(slow)) == 1
-
-
-def test_a_group_without_a_workload_breaks_no_order() -> None:
-    """A fallback group or a user's own group names no Workload, so none has to come before it."""
-    standalone = _group()
-    del standalone[2]["spec"]["workloadRef"]
-    assert laws.workload_group_binding_in_this_order(_timeline([standalone, *GOOD[4:]])) == []

@@ -89,15 +89,6 @@ def _changes(recorder: TimelineRecorder) -> list[tuple[str, str]]:
     return [(entry.change, entry.name) for entry in recorder.history()]
 
 
-def test_an_object_from_before_the_start_is_known_and_no_change(client: Client) -> None:
-    """A kind that is followed later begins with its objects as changes instead."""
-    with TimelineRecorder(client, [JOBS]) as recorder:
-        assert [obj["metadata"]["name"] for obj in recorder.objects(HOME)] == ["first"]
-        assert recorder.history() == []
-        recorder.follow(NAMESPACES)
-        assert ("ADDED", HOME) in _changes(recorder)
-
-
 def test_changes_between_stop_and_resume_are_recorded_afterwards(client: Client) -> None:
     """One entry each for what was made, changed or deleted, none for what stayed; then it watches on."""
     recorder = TimelineRecorder(client, [JOBS], watch_seconds=1).start()

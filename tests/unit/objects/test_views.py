@@ -10,11 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from muster.objects.faults import fault, path_of
 from muster.objects.field_paths import FieldPath, owned_by
-from muster.objects.meta import turned_at
 from muster.objects.quantities import is_quantity, milli
 from muster.objects.resources import JOBS, NODES, PODS, WORKLOADS, by_kind, guess_plural
-from muster.objects.scheduling import PodGroup, Workload
-from tests.support.builders import a_pod_group, a_workload, placed, with_condition, with_spec
+from muster.objects.scheduling import Workload
+from tests.support.builders import a_workload, with_spec
 
 
 def test_null_means_absent() -> None:
@@ -23,30 +22,6 @@ def test_null_means_absent() -> None:
     body["metadata"]["annotations"] = None
     workload = Workload.read(body)
     assert (workload.spec.composite_pod_group_templates, workload.metadata.annotations) == ((), {})
-
-
-def test_the_refusal_of_the_scheduler() -> None:
-    """Reason and message while the condition is False."""
-    why = {"reason": "Unschedulable", "message": "no room"}
-    refused = PodGroup.read(a_pod_group("g", with_condition("PodGroupInitiallyScheduled", "False", **why)))
-    assert (refused.placed, refused.refusal) == (False, ("Unschedulable", "no room"))
-    group = PodGroup.read(a_pod_group("g", placed))
-    assert (group.placed, group.refusal) == (True, None)
-
-
-@pytest.mark.parametrize(
-    ("time", "year"),
-    [
-        ("2026-11-21T08:00:00Z", 2026),
-        ("2016-12-31T23:59:60Z", None),
-        ("2026-11-21T08:00:00", None),
-    ],
-)
-def test_the_time_of_a_condition(time: str, year: int | None) -> None:
-    """Who may write a status may write any text that the API server takes for a time."""
-    condition = {"type": "Suspended", "status": "False", "lastTransitionTime": time}
-    found = turned_at([condition], "Suspended", "False")
-    assert (found.year if found else None) == year
 
 
 def test_paths_and_kinds() -> None:

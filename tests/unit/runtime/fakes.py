@@ -28,13 +28,6 @@ BODY: Object = {
     "kind": "Pod",
     "metadata": {"name": "llama-0", "namespace": "team-a", "uid": "4bac6118"},
 }
-DONE = Plan(
-    Reason.GATES_LIFTED,
-    "2 gates lifted",
-    (Action(Verb.CREATE, POD, BODY), Action(Verb.CREATE, POD, BODY)),
-    reply=Reply("gates_lifted", OWNER, {"pods": 2}),
-)
-"""What the step plans by default."""
 
 
 class FakeCluster:
@@ -82,6 +75,14 @@ class FakeCluster:
         self.calls.append(call)
         if self.on_read:
             raise self.on_read
+
+
+DONE = Plan(
+    Reason.GATES_LIFTED,
+    "2 gates lifted",
+    (Action(Verb.CREATE, POD, BODY), Action(Verb.CREATE, POD, BODY)),
+    reply=Reply("gates_lifted", OWNER, {"pods": 2}),
+)
 
 
 def observe(cluster: Any, subject: ObjectRef) -> ObjectRef:

@@ -48,31 +48,22 @@ def test_a_conflict_is_planned_again_at_once(times: int, status: int, reads: int
     assert cluster.calls == ["get pods team-a/llama-0"] * reads
 
 
-def test_after_the_deadline_no_call_is_made() -> None:
-    """A read that took all the time is the last call: the writes wait for the next delivery."""
-    cluster = FakeCluster()
+@pytest.mark.parametrize("times_out", [False, True])
+def test_after_the_deadline_no_call_is_made(times_out: bool) -> None:
+    """A read that took all the time is the last call; the client waits no longer than the event."""
 
-    def slowly(bounded: Any, subject: ObjectRef) -> ObjectRef:
-        observed = observe(bounded, subject)
-        while not bounded.time_is_over:
-            time.sleep(0.005)
-        return observed
+    class Slow(FakeCluster):
+        def get(self, *arguments: Any) -> Any:
+            found = super().get(*arguments)
+            time.sleep(max(0.0, deadline.seconds_left()))
+            if times_out:
+                raise errors.Unavailable("timed out")
+            return found
 
-    answer = a_handler(a_step(observe=slowly), cluster, deadline_seconds=0.02).handle(*an_event())
+    cluster = Slow()
+    answer = a_handler(cluster=cluster, deadline_seconds=0.05).handle(*an_event())
     assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
     assert cluster.calls == ["get pods team-a/llama-0"]
-
-
-def test_an_answer_that_does_not_come_in_time_is_the_deadline() -> None:
-    """The client waits no longer than the event: the broker would deliver it again beside the first time."""
-
-    class TimingOut(FakeCluster):
-        def get(self, *_: Any) -> Any:
-            time.sleep(max(0.0, deadline.seconds_left()))
-            raise errors.Unavailable("timed out")
-
-    answer = a_handler(cluster=TimingOut(), deadline_seconds=0.05).handle(*an_event())
-    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
 
 
 class Held:

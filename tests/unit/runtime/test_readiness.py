@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 
 import pytest
 
@@ -31,34 +30,6 @@ def test_a_function_that_cannot_reach_the_api_server_is_not_ready(error: errors.
     """The message says why."""
     ready, message = Readiness(FakeCluster(on_read=error)).ask()
     assert (ready, message) == (False, f"{type(error).__name__}: {error.message}")
-
-
-class Silent(FakeCluster):
-    """Answers no question until it may."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked, self.may_answer = threading.Semaphore(0), threading.Event()
-
-    def served_versions(self, group: str) -> frozenset[str]:
-        """Wait."""
-        self.asked.release()
-        self.may_answer.wait(5)
-        return super().served_versions(group)
-
-
-def test_probes_never_wait_for_a_silent_api_server() -> None:
-    """The last answer is given at once; any number of probes ask once in five seconds."""
-    cluster = Silent()
-    readiness = Readiness(cluster)
-    assert not readiness.last_known()[0]
-    assert cluster.asked.acquire(timeout=5)
-    assert not readiness.last_known()[0]
-    cluster.may_answer.set()
-    assert readiness._asking.acquire(timeout=5)
-    readiness._asking.release()
-    assert readiness.last_known() == (True, "OK")
-    assert not cluster.asked.acquire(blocking=False)
 
 
 class Authorizer(FakeCluster):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,14 +14,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 from muster.cluster import errors
-from muster.cluster.execute import in_order
-from muster.objects.meta import ObjectRef
-from muster.policy.model import GangGivenUp, GangReport, GangsPlaced, NoOp, WaitingGang
-from muster.policy.reasons import Reason
 from muster.runtime.handle import Handler
 from muster.runtime.telemetry import logs, tracing
 from muster.runtime.telemetry.metrics import exposition_of
-from tests.unit.runtime.fakes import DONE, NOW, FakeCluster, a_handler, a_step, an_event
+from tests.unit.runtime.fakes import NOW, FakeCluster, a_handler, a_step, an_event
 
 Written = Callable[..., dict[str, Any]]
 
@@ -126,51 +120,6 @@ def test_events_and_calls_are_counted() -> None:
     failing = a_handler(cluster=FakeCluster(on_read=errors.Forbidden("no", status=403)))
     send(failing)
     assert read(failing, "muster_api_calls_total") == {("pods", "403", "get"): 1}
-
-
-def test_a_sweep_counts_all_gangs() -> None:
-    """Placed ones, and by reason those that wait, with the oldest of each, and owners without a gang."""
-    reports = [
-        GangReport(placed=3, waiting=(WaitingGang("Unschedulable", NOW - timedelta(seconds=60)),)),
-        GangReport(waiting=(WaitingGang("Unschedulable", NOW - timedelta(seconds=90)),)),
-        GangReport(gave_up="no reason of Muster"),
-    ]
-    owners = [ObjectRef("batch/v1", "Job", "team-a", str(number)) for number in range(3)]
-    step = a_step(
-        plan=lambda subject, _now: NoOp(Reason.UP_TO_DATE, gangs=reports[int(subject.name)]),
-        observe=lambda _cluster, subject: subject,
-        swept=lambda _cluster, namespace: owners if namespace else [],
-    )
-    handler = a_handler(step)
-    names = ["placed", "waiting", "waiting_since_timestamp_seconds"]
-
-    def gangs() -> list[Samples]:
-        return [read(handler, f"muster_gangs_{name}") for name in names]
-
-    assert gangs() == [{}, {}, {}]
-    send(handler, type="dev.muster.sweep")
-    why = ("Unschedulable",)
-    assert gangs() == [{(): 3}, {why: 2}, {why: NOW.timestamp() - 90}]
-    assert read(handler, "muster_owners_without_gang") == {("other",): 1}
-    assert read(handler, "muster_last_whole_sweep_timestamp_seconds") == {(): NOW.timestamp()}
-    reports[:] = [GangReport(placed=1)] * 3
-    send(handler, type="dev.muster.sweep")
-    assert gangs() == [{(): 3}, {}, {}]
-    assert read(handler, "muster_owners_without_gang") == {}
-
-
-@pytest.mark.parametrize("failure", [None, errors.Unavailable("away")])
-def test_milestones_are_counted_once_they_are_written(failure: Exception | None) -> None:
-    """By the owner's kind, or by the reason; a write that failed counts nothing."""
-    action = replace(
-        DONE.actions[0], milestones=(GangsPlaced("TrainJob", 45.0), GangGivenUp("InvalidPolicy"))
-    )
-    plan = replace(DONE, actions=(action,))
-    handler = a_handler(a_step(plan=lambda *_: plan, execute=in_order), FakeCluster(on_write=failure))
-    send(handler)
-    written = 0 if failure else 1
-    assert read(handler, "muster_gave_up_total") == ({("InvalidPolicy",): 1} if written else {})
-    assert read(handler, "muster_gang_placement_seconds_count") == ({("TrainJob",): 1} if written else {})
 
 
 def test_a_trace_has_the_parts_and_calls_of_an_event() -> None:

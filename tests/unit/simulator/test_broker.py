@@ -38,12 +38,10 @@ def a_wiring(*manifests: dict[str, Any]) -> Wiring:
     [
         a_trigger("a", filter={"attributes": {"kind": "Job"}}),
         a_trigger("a", filters=[{"cesql": "kind = 'Job'"}]),
-        a_trigger("a", filters=[{"exact": {"kind": "Job"}, "prefix": {"type": "dev."}}]),
         a_trigger("a", delivery={"retryAfterMax": "PT1S"}),
         a_trigger("a", delivery={"timeout": "soon"}),
         a_trigger("a", subscriber={"uri": "http://example.com"}),
         a_manifest("PingSource", "a", sink={"ref": {"name": "muster"}}, schedule="soon"),
-        a_manifest("PingSource", "a", sink={"ref": {"name": "muster"}}, timezone="Nowhere"),
         a_manifest("Broker", "muster"),
     ],
 )
@@ -51,12 +49,6 @@ def test_what_is_not_simulated_is_refused(manifest: dict[str, Any]) -> None:
     """With the name of the manifest, so that no story holds here and fails on a cluster."""
     with pytest.raises(UnsupportedManifestError, match=r"Trigger a: |PingSource a: |2 brokers"):
         a_wiring(manifest)
-
-
-def test_a_subscriber_without_an_address() -> None:
-    """A trigger of a step that does not run is named."""
-    with pytest.raises(LookupError, match="trigger a needs Service muster/a"):
-        Broker(a_wiring(a_trigger("a", subscriber={"ref": {"name": "muster"}, "uri": "/a"})), {})
 
 
 def test_a_replay_is_in_order_and_without_waits() -> None:

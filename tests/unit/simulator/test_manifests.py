@@ -83,20 +83,9 @@ def test_exported_objects_are_taken(server: ApiServer, tmp_path: Path) -> None:
     ("text", "where"),
     [
         ("apiVersion: v1\nkind: [a\n", ":3: "),
-        ("---\n---\n# a comment\n- a\n", ":4: "),
-        ("kind: ConfigMap\n", ":1: "),
         ("apiVersion: v1\nkind: ConfigMap\n", ":1: .*metadata.name is missing"),
-        ("apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: [b]}\n", ":1: .*namespace is no string"),
         ("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n", ":1: Deployment of apps/v1 is not"),
         (CONFIG_MAP + "---\n" + CONFIG_MAP + "dota: {}\n", ":5: .*unknown field"),
-        (
-            (
-                "apiVersion: v1\nkind: List\nitems:\n"
-                "- {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n"
-                "- {apiVersion: v1, kind: ConfigMap, metadata: {name: A}}\n"
-            ),
-            ":1: ",
-        ),
     ],
 )
 def test_errors_name_file_and_line(server: ApiServer, tmp_path: Path, text: str, where: str) -> None:
@@ -106,14 +95,3 @@ def test_errors_name_file_and_line(server: ApiServer, tmp_path: Path, text: str,
     with pytest.raises(ManifestError, match=rf"broken\.yaml{where}") as caught:
         load(server, [path])
     assert "\n" not in str(caught.value)
-
-
-def test_paths_without_manifests_are_refused(server: ApiServer, tmp_path: Path) -> None:
-    """A file that does not exist, a folder without manifests, bytes that are no text."""
-    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
-    for path in (tmp_path / "none", tmp_path / "binary.yaml"):
-        with pytest.raises(ManifestError, match=path.name):
-            load(server, [path])
-    (tmp_path / "binary.yaml").unlink()
-    with pytest.raises(ManifestError, match="no file"):
-        load(server, [tmp_path])

@@ -6,13 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.cluster.errors import Expired
-from muster.cluster.http.client import Client
-from muster.objects.patches import PatchType
-from muster.objects.resources import CONFIGMAPS, PODS
 from muster.simulator.apiserver import ApiServer
 from tests.cluster.api import KubernetesApi
-from tests.contract.bodies import config_map, core, pod
+from tests.contract.bodies import core, pod
 
 NS = "default"
 
@@ -45,41 +41,6 @@ def test_loaded_objects_are_as_they_were(server: ApiServer, api: KubernetesApi) 
     assert found["status"]["phase"] == "Running"
     made = api.must("POST", core("team-a", "pods"), pod("new"))
     assert int(made["metadata"]["resourceVersion"]) > 700
-
-
-def test_requests_are_counted_by_user_agent_verb_and_resource(server: ApiServer) -> None:
-    """calls() returns user agent, verb and resource, subresources included; refused requests count too."""
-    client = Client.for_server(server.url, user_agent="muster-test")
-    client.create(PODS, {**pod(), "metadata": {"name": "pod", "namespace": NS}}, manager="m")
-    client.patch(
-        PODS,
-        "pod",
-        NS,
-        {"status": {"phase": "Running"}},
-        patch=PatchType.MERGE,
-        manager="m",
-        subresource="status",
-    )
-    client.get(PODS, "none", NS)
-    client.list(PODS)
-    assert server.calls() == {
-        ("muster-test", "create", "pods"): 1,
-        ("muster-test", "patch", "pods/status"): 1,
-        ("muster-test", "get", "pods"): 1,
-        ("muster-test", "list", "pods"): 1,
-    }
-    server.forget_calls()
-    assert not server.calls()
-
-
-def test_history_that_is_forgotten_ends_watches(server: ApiServer) -> None:
-    """After a compaction a watch from before it is answered with 410 Expired."""
-    client = Client.for_server(server.url)
-    version = client.list_with_version(CONFIGMAPS, NS)[1]
-    client.create(CONFIGMAPS, config_map(namespace=NS), manager="test")
-    server.forget_history()
-    with pytest.raises(Expired):
-        list(client.watch(CONFIGMAPS, NS, resource_version=version, timeout_seconds=1))
 
 
 def test_a_token_of_forgotten_history_is_expired(server: ApiServer, api: KubernetesApi) -> None:

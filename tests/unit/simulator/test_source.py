@@ -12,7 +12,7 @@ import pytest
 
 from muster.cluster.errors import Expired, Unavailable
 from muster.cluster.http.client import Client
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, JOBS, PODS, Resource
+from muster.objects.resources import JOBS, PODS, Resource
 from muster.simulator.overlays import UnsupportedManifestError
 from muster.simulator.source import ChangeType, Mode, Sender, Source, SourceSpec, WatchedKind, to_event
 from muster.simulator.source import source as source_module
@@ -26,45 +26,22 @@ Object = dict[str, Any]
 class _Cluster:
     """A scripted API server: `changes` holds changes, errors to raise, and None for the end of a watch."""
 
-    existing: list[Object] = field(default_factory=list)
-    read: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=lambda: ["10"])
-    served: dict[str, bool] = field(default_factory=lambda: {"jobs": True, "pods": True})
     changes: queue.Queue[Any] = field(default_factory=queue.Queue)
     watches: list[tuple[str, str, str]] = field(default_factory=list)
-    served_at_first: bool = True
 
     def raw(self, _method: str, _path: str) -> tuple[int, Any]:
-        """What the group-version serves."""
-        if not self.served_at_first:
-            self.served_at_first = True
-            return 404, "404 page not found"
-        return 200, {
-            "resources": [{"name": name, "namespaced": spaced} for name, spaced in self.served.items()]
-        }
+        """What every group-version serves."""
+        return 200, {"resources": [{"name": name, "namespaced": True} for name in ("jobs", "pods")]}
 
-    def list(self, resource: Resource, namespace: str = "", *, labels: str = "") -> list[Any]:
-        """What exists."""
-        del namespace, labels
-        self.read.append(resource.plural)
-        return self.existing
-
-    def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
+    def list_version(self, *_: Any, **__: Any) -> str:
         """From where to watch; each list is newer than the one before."""
-        del resource, namespace, labels
         return self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
 
     def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        resource_version: str = "",
-        timeout_seconds: int = 300,
+        self, resource: Resource, namespace: str = "", *, labels: str, resource_version: str, **_: Any
     ) -> Iterator[tuple[str, Object]]:
         """The scripted changes."""
-        del timeout_seconds
         self.watches.append((resource.path(namespace=namespace), labels, resource_version))
         while True:
             change = self.changes.get(timeout=SECONDS)
@@ -145,35 +122,6 @@ def test_a_watch_that_cannot_go_on_loses_the_changes_in_between(started: Start) 
     cluster.changes.put(("ADDED", _job("after", "91")))
     assert broker.next() == ("add", "after")
     assert [version for _, _, version in cluster.watches] == ["10", "90"]
-
-
-def test_a_kind_without_namespaces_is_watched_once(started: Start) -> None:
-    """Two chosen namespaces do not send a cluster-scoped object twice."""
-    spaces = [{"metadata": {"name": name}} for name in ("team-a", "team-b")]
-    cluster = _Cluster(existing=spaces, served={"clustertrainingruntimes": False})
-    _, broker = started(cluster, _spec(CLUSTER_TRAINING_RUNTIMES, namespaces="team"))
-    cluster.changes.put(("ADDED", _job("any", "11")))
-    broker.next()
-    assert cluster.watches == [("/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes", "", "10")]
-
-
-def test_an_api_that_is_not_served_is_waited_for(started: Start) -> None:
-    """The adapter restarts until the API is there; here the source waits."""
-    cluster = _Cluster(served_at_first=False)
-    _, broker = started(cluster)
-    cluster.changes.put(("ADDED", _job("any", "11")))
-    assert broker.next() == ("add", "any")
-
-
-def test_a_kind_missing_in_a_served_group_is_left_out(
-    started: Start, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is logged and never watched, and does not keep the source from being ready."""
-    cluster = _Cluster(served={"cronjobs": True})
-    started(cluster)
-    assert cluster.watches == []
-    (record,) = (record for record in caplog.records if "batch/v1" in record.getMessage())
-    assert "jobs" in record.getMessage()
 
 
 def test_an_event_has_the_object_or_a_reference() -> None:

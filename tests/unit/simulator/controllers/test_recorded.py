@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,19 +20,47 @@ from muster.simulator.controllers.jobset.jobs import child_job, with_defaults
 from muster.simulator.controllers.loop import Cache
 from muster.simulator.controllers.scheduler.controller import SchedulerController
 from muster.simulator.controllers.trainer import build_jobset, next_status
-from muster.simulator.controllers.writes import Bind, Create, Delete, Patch, Result
-from tests.unit.simulator.controllers.support import (
-    NOW,
-    a_job,
-    a_pod_of,
-    an_object,
-    changed,
-    merge,
-    recorded,
-    recorded_object,
-)
+from muster.simulator.controllers.writes import Bind, Patch, Result
+from tests.support.builders import a_job, a_pod, a_trainjob, bound
+
+NOW = 1_800_000_000.0
+
+
+def recorded(name: str) -> list[Any]:
+    """The documents of a file under recorded/."""
+    text = (Path(__file__).parent / f"recorded/{name}.yaml").read_text()
+    return list(yaml_files.load_all(text))
+
+
+def recorded_object(name: str, kind: str, like: str = "") -> Object:
+    """The recorded object of a kind whose name contains `like`."""
+    return next(item for item in recorded(name) if item["kind"] == kind and like in item["metadata"]["name"])
+
 
 STATUSES = {entry["kind"]: entry["statuses"] for entry in recorded("torch-statuses")}
+
+
+def _changed(item: Object, **status: Any) -> Object:
+    return {**copy.deepcopy(item), "status": {**(item.get("status") or {}), **status}}
+
+
+def _merge(target: Any, patch: Any) -> Any:
+    """What a JSON merge patch makes of a value."""
+    if not isinstance(patch, dict):
+        return patch
+    old = target if isinstance(target, dict) else {}
+    merged = {name: _merge(old.get(name), value) for name, value in patch.items()}
+    return {name: value for name, value in {**old, **merged}.items() if value is not None}
+
+
+def _pod_of(job: Object, index: int, phase: str, *finalizers: str) -> Object:
+    pod = a_pod(job, index, bound)
+    pod["metadata"] |= {
+        "annotations": {"batch.kubernetes.io/job-completion-index": str(index)},
+        "finalizers": list(finalizers),
+    }
+    conditions = [{"type": "Ready", "status": "True" if phase == "Running" else "False"}]
+    return {**pod, "status": {"phase": phase, "conditions": conditions}}
 
 
 def _timeless(status: Object) -> Object:
@@ -45,7 +75,7 @@ def _status(old: Object, result: Result) -> Object:
     status: Object = old.get("status") or {}
     for write in result.writes:
         if isinstance(write, Patch) and write.subresource:
-            status = merge(status, write.body["status"])
+            status = _merge(status, write.body["status"])
     return status
 
 
@@ -62,32 +92,20 @@ def test_pod_of_a_job() -> None:
 
 def test_statuses_of_a_job() -> None:
     """Pending, ready, succeeded: the statuses come one after the other until Complete."""
-    job = a_job()
+    job = a_job(pods=3)
+    tracked = ("batch.kubernetes.io/job-tracking",)
     seen: list[Object] = []
-    for phase in ("Pending", "Running", "Succeeded"):
-        pods = [a_pod_of(job, index, phase) for index in range(3)]
-        job = {
-            **job,
-            "status": _status(job, job_controller.sync(job, pods, NOW, job_controller.Backoff(0.0))),
-        }
-        seen.append(job["status"])
-    counted = [merge(pod, {"metadata": {"finalizers": None}}) for pod in pods]
-    seen.append(_status(job, job_controller.sync(job, counted, NOW, job_controller.Backoff(0.0))))
+    for phase, *finalizers in (
+        ("Pending", *tracked),
+        ("Running", *tracked),
+        ("Succeeded", *tracked),
+        ("Succeeded",),
+    ):
+        pods = [_pod_of(job, index, phase, *finalizers) for index in range(3)]
+        status = _status(job, job_controller.sync(job, pods, NOW, job_controller.Backoff(0.0)))
+        job = {**job, "status": status}
+        seen.append(status)
     assert [_timeless(status) for status in seen] == [_timeless(one) for one in STATUSES["Job"] if one]
-
-
-@pytest.mark.parametrize(
-    ("moment", "makes", "leaves"),
-    [("scaled from 4 to 6", ["4", "5"], []), ("scaled from 6 to 2", [], ["2", "3", "4", "5"])],
-)
-def test_scaled_job(moment: str, makes: list[str], leaves: list[str]) -> None:
-    """Of a Job scaled with its completions the new indexes get pods, and those beyond go."""
-    story = next(entry for entry in recorded("job-scaled") if entry["moment"] == moment)
-    writes = job_controller.sync(story["job"], story["pods"], NOW, job_controller.Backoff(0.0)).writes
-    created = [write.body["metadata"]["labels"] for write in writes if isinstance(write, Create)]
-    assert [labels["batch.kubernetes.io/job-completion-index"] for labels in created] == makes
-    deleted = [write.item["metadata"]["name"] for write in writes if isinstance(write, Delete)]
-    assert sorted(name.split("-")[1] for name in deleted) == leaves
 
 
 @pytest.mark.parametrize(
@@ -114,7 +132,7 @@ def test_statuses_of_a_jobset() -> None:
     jobset.pop("status", None)
     seen: list[Object] = []
     for status in STATUSES["Job"]:
-        result = jobset_controller.sync(jobset, [changed(recorded_object("torch", "Job"), **status)], NOW)
+        result = jobset_controller.sync(jobset, [_changed(recorded_object("torch", "Job"), **status)], NOW)
         if any(isinstance(write, Patch) and write.subresource for write in result.writes):
             jobset["status"] = _status(jobset, result)
             seen.append(_timeless(jobset["status"]))
@@ -150,10 +168,10 @@ def _compared(spec: Object) -> Object:
 
 def test_status_of_a_trainjob() -> None:
     """From each recorded JobSet status comes the TrainJob status that was recorded next."""
-    trainjob = an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", {})
+    trainjob = a_trainjob()
     seen = []
     for status in STATUSES["JobSet"]:
-        jobset = changed(recorded_object("torch", "JobSet"), **status)
+        jobset = _changed(recorded_object("torch", "JobSet"), **status)
         trainjob["status"] = next_status(trainjob, jobset, NOW)
         seen.append(trainjob["status"])
     wanted = [status.get("jobsStatus") for status in STATUSES["TrainJob"]]
@@ -165,7 +183,7 @@ def test_status_of_a_trainjob() -> None:
 def test_gang_that_does_not_fit() -> None:
     """Four pods on three nodes: nothing is bound, group and pods say what the real scheduler said."""
     group, *pods = recorded("does-not-fit")
-    fresh = [changed(pod, conditions=[]) for pod in pods]
+    fresh = [_changed(pod, conditions=[]) for pod in pods]
     writes = _scheduled(*_nodes(3), {**group, "status": {}}, *fresh)
     assert not any(isinstance(write, Bind) for write in writes)
     said = {
@@ -179,29 +197,6 @@ def test_gang_that_does_not_fit() -> None:
         for item in (group, *pods)
     }
     assert _scheduled(*_nodes(3), group, *pods) == ()
-
-
-def test_composite_that_needs_one_child_places_the_one_that_fits() -> None:
-    """Of two groups that each need the only node, one is bound whole."""
-    parent = an_object(
-        "scheduling.k8s.io/v1alpha3",
-        "CompositePodGroup",
-        "tree",
-        {"schedulingPolicy": {"gang": {"minGroupCount": 1}}},
-    )
-    items = [parent, *_nodes(1)]
-    for name in ("left", "right"):
-        spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "parentCompositePodGroupName": "tree"}
-        items.append(an_object("scheduling.k8s.io/v1beta1", "PodGroup", name, spec))
-        items += [_member(name, number) for number in range(2)]
-    bound = [write.pod["metadata"]["name"] for write in _scheduled(*items) if isinstance(write, Bind)]
-    assert bound == ["left-0", "left-1"]
-
-
-def _member(group: str, number: int) -> Object:
-    container = {"name": "main", "resources": {"requests": {"cpu": "3"}}}
-    spec = {"containers": [container], "schedulingGroup": {"podGroupName": group}}
-    return {**an_object("v1", "Pod", f"{group}-{number}", spec), "status": {"phase": "Pending"}}
 
 
 def _nodes(count: int) -> list[Object]:
