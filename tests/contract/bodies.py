@@ -35,11 +35,6 @@ def widgets(namespace: str, name: str = "") -> str:
     return f"/apis/contract.muster.dev/v1/namespaces/{namespace}/widgets" + (f"/{name}" if name else "")
 
 
-def jobsets(namespace: str, name: str = "") -> str:
-    """The path of JobSets."""
-    return f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{namespace}/jobsets" + (f"/{name}" if name else "")
-
-
 def config_map(name: str = "one", **more: Any) -> Object:
     """A ConfigMap; `labels` and the like go to its metadata, `data` to itself."""
     data = more.pop("data", {"key": "value"})
@@ -176,7 +171,6 @@ def owner(obj: Object, **more: Any) -> Object:
 
 _PARTS = {
     "type": "array",
-    "maxItems": 3,
     "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["name"],
     "items": {
@@ -189,53 +183,29 @@ _SPEC = {
     "type": "object",
     "required": ["size"],
     "properties": {
-        "size": {"type": "integer", "minimum": 0, "maximum": 9},
-        "level": {"type": "integer", "minimum": 1, "maximum": 3},
+        "size": {"type": "integer"},
         "mode": {"type": "string", "enum": ["Fast", "Slow"], "default": "Fast"},
-        "word": {"type": "string", "maxLength": 5, "pattern": "^[a-z]+$"},
-        "letters": {"type": "string", "pattern": r"^\pL+\z"},
         "fixed": {
             "type": "string",
             "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "Value is immutable"}],
         },
-        "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
         "parts": _PARTS,
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        "port": {"x-kubernetes-int-or-string": True},
     },
 }
-_CONDITION = {
-    "type": "object",
-    "required": ["type", "status"],
-    "properties": {name: {"type": "string"} for name in ("type", "status", "reason", "message")},
-}
-_STATUS = {
-    "type": "object",
-    "properties": {
-        "size": {"type": "integer"},
-        "conditions": {
-            "type": "array",
-            "items": _CONDITION,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
-    },
-}
+_STATUS = {"type": "object", "properties": {"size": {"type": "integer"}}}
 
 
 def widget_definition() -> Object:
-    """A CustomResourceDefinition with status, scale, defaults, limits, a keyed list, an immutable field."""
+    """A CustomResourceDefinition with status, a default, a keyed list, an immutable field."""
     schema = {"type": "object", "properties": {"spec": _SPEC, "status": _STATUS}}
-    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
     version = {
         "name": "v1",
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}, "scale": scale},
-        "additionalPrinterColumns": [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}],
+        "subresources": {"status": {}},
     }
-    names = {"plural": "widgets", "kind": "Widget", "singular": "widget", "shortNames": ["wd"]}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -243,7 +213,7 @@ def widget_definition() -> Object:
         "spec": {
             "group": "contract.muster.dev",
             "scope": "Namespaced",
-            "names": names,
+            "names": {"plural": "widgets", "kind": "Widget"},
             "versions": [version],
         },
     }

@@ -36,11 +36,9 @@ GO_VALUE = re.compile(r'Invalid value: (\{"|\[\{").*?(?=: [a-zA-Z`])', re.DOTALL
 
 @dataclass(frozen=True)
 class ContractCase:
-    """One rule of the API.
+    """One rule of the API, as a sentence, with what asserts it in a namespace of its own.
 
     Attributes:
-        name: the rule, as a sentence.
-        run: sends requests in a namespace of its own, and asserts the rule.
         subject: name of the case's module.
         releases: the Kubernetes releases in which the rule holds.
         controllers: whether it needs controllers that carry out deletions (real: kube-controller-manager).
@@ -84,9 +82,7 @@ class Conversation:
     """A client that records requests and answers.
 
     Attributes:
-        api: the client that sends the requests.
         namespace: the case's own namespace; its name is replaced in the entries.
-        entries: one for each request so far.
         token_of: returns a token of a service account, by namespace and name; the embedded server takes the
             user's name for one.
         manager: the field manager of its writes; "" leaves it to the server.

@@ -5,29 +5,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from tests.cluster import cluster, kubectl, manifests, modules
+from tests.cluster import cluster
 from tests.cluster.control_plane import Release
-from tests.support.release_files import ReleaseFiles
 
 HERE = Path(__file__).parent
-_ANYTHING = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-SERVING: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "services.serving.knative.dev"},
-    "spec": {
-        "group": "serving.knative.dev",
-        "scope": "Namespaced",
-        "names": {"kind": "Service", "plural": "services", "singular": "service", "shortNames": ["ksvc"]},
-        "versions": [{"name": "v1", "served": True, "storage": True, "schema": _ANYTHING}],
-    },
-}
-"""Knative Serving is no Go module of ours; any fields are taken."""
 
 
 class Servers:
@@ -82,42 +66,7 @@ def bare_137(servers: Servers) -> cluster.RealCluster:
     return servers.get("1.37")
 
 
-@pytest.fixture(scope="module")
-def managed_137(servers: Servers) -> cluster.RealCluster:
-    """Kubernetes 1.37.1 with the controllers that carry out deletions."""
-    return servers.get("1.37", "collectors")
-
-
 @pytest.fixture(scope="module", params=["1.37", "1.36"])
 def real_server(servers: Servers, request: pytest.FixtureRequest) -> cluster.RealCluster:
     """API server and etcd of each release in turn."""
     return servers.get(request.param)
-
-
-@pytest.fixture(scope="module")
-def knative_137(managed_137: cluster.RealCluster) -> Iterator[cluster.RealCluster]:
-    """Kubernetes 1.37.1 with Knative's types, the namespace team-a, and what carries out deletions."""
-    folder = modules.module_folder(modules.ADAPTER) / "config/core/resources"
-    definitions = [*manifests.documents(sorted(folder.glob("*.yaml"))), SERVING]
-    for definition in definitions:
-        # Conversion is done by a webhook of Knative's, which is not there.
-        definition["spec"].pop("conversion", None)
-        definition["metadata"] = {"name": definition["metadata"]["name"]}
-    path = managed_137.folder / "knative.yaml"
-    path.write_text(yaml.safe_dump_all(definitions))
-
-    def typed(*arguments: str) -> None:
-        kubectl.run(*arguments, kubeconfig=managed_137.kubeconfig)
-
-    typed("apply", "--server-side", "-f", str(path))
-    typed("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-    typed("create", "namespace", "team-a")
-    yield managed_137
-    typed("delete", "--ignore-not-found", "namespace", "team-a")
-    typed("delete", "-f", str(path))
-
-
-@pytest.fixture(scope="session")
-def release_files(tmp_path_factory: pytest.TempPathFactory) -> ReleaseFiles:
-    """What `make release` writes, and the chart of the next version."""
-    return ReleaseFiles(tmp_path_factory.mktemp("release"))

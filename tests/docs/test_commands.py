@@ -91,7 +91,7 @@ def _config(url: str) -> dict[str, object]:
 
 
 def test_every_program_is_checked_somewhere() -> None:
-    """Here, or, as helm, where tests/contract/commands/test_release.py types it."""
+    """Here, or, as helm, where test_make_cluster.py types it."""
     assert {command.program for command in ALL} <= {
         "make",
         "muster",

@@ -93,18 +93,6 @@ def _replies() -> Iterator[BrokerCase]:
         posts=posts({"Ce-Knativebrokerttl": "3"}),
         reactions={"again": [Reaction(200, EVENT)]},
     )
-    yield case(
-        "first_hop",
-        "An event without `knativebrokerttl` gets 255; a function does not see it, a dead letter has it.",
-        {"step": delivery(**DEAD_LETTERS)},
-        reactions={"step": [Reaction(400)]},
-    )
-    yield case(
-        "failing_after_a_reply",
-        "When the reply is refused by its own recipient, its sender is not called again.",
-        {"first": FIRST, "second": MADE | {"delivery": {"retry": 1, **DEAD_LETTERS}}},
-        reactions={"first": [Reaction(200, REPLY)], "second": [Reaction(422)]},
-    )
 
 
 def _messages() -> Iterator[BrokerCase]:
@@ -152,14 +140,6 @@ def _ingress() -> Iterator[BrokerCase]:
         "Id, source, type and specversion are required and not empty.",
         STEP,
         [*incomplete, *posts({"Ce-Id": "%20"}), ({}, b"{}"), ({"Content-Type": "application/json"}, b"{}")],
-    )
-    ttls = [{"Ce-Knativebrokerttl": ttl} for ttl in ("1", "0", "-1", "x")]
-    yield BrokerCase(
-        "ingress",
-        "hops",
-        "An event whose number of hops is used up is refused; a number that is none is replaced.",
-        STEP,
-        posts(*ttls, {"Ce-Id": "2", "Ce-Knativebrokerttl": "2"}),
     )
 
 

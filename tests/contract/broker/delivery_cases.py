@@ -50,12 +50,6 @@ def deliveries() -> Iterator[BrokerCase]:
         "statuses_that_come_again", "404, 408, 409, 429 and 5xx come again.", again, **_statuses(AGAIN)
     )
     yield case(
-        "connections",
-        "A closed connection is tried again; the first success ends the delivery.",
-        {"closes": delivery(retry=2), "recovers": delivery(retry=5)},
-        reactions={"closes": [Reaction(NO_ANSWER)], "recovers": [Reaction(NO_ANSWER), NO, Reaction(202)]},
-    )
-    yield case(
         "exponential",
         "The waits are the delay, twice the delay, and so on.",
         {"step": delivery(retry=2, backoffPolicy="exponential", backoffDelay=f"PT{DELAY}S")},
@@ -99,22 +93,10 @@ def dead_letters() -> Iterator[BrokerCase]:
         reactions={"step": [Reaction(503, body=b"no gang")]},
     )
     yield case(
-        "after_a_refusal",
-        "A refusal without a body is a dead letter at once.",
-        {"step": delivery(retry=5, **DEAD_LETTERS)},
-        reactions={"step": [Reaction(422)]},
-    )
-    yield case(
         "no_answer",
         "A recipient that hangs up or does not listen counts as 500.",
         {"step": delivery(**DEAD_LETTERS), "nobody": delivery(**DEAD_LETTERS)},
         reactions={"step": [Reaction(NO_ANSWER)]},
-    )
-    yield case(
-        "failing_sink",
-        "The sink follows the same delivery; when it fails, the event is lost.",
-        {"step": delivery(retry=2, **DEAD_LETTERS)},
-        reactions={"step": [Reaction(400)], "dead-letter": [NO]},
     )
     yield case(
         "fallback",

@@ -39,15 +39,6 @@ def creates(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def keeps_others(api: Conversation, ns: str) -> None:
-    """What others own stays when a manager leaves it out."""
-    path = core(ns, "configmaps", "one")
-    _apply(api, path, config_map(data={"a": "1"}))
-    _apply(api, path, config_map(data={"b": "2"}), "second")
-    assert _apply(api, path, config_map(data={"b": "2"}), "second").body["data"] == {"a": "1", "b": "2"}
-
-
-@case(releases=BOTH)
 def conflict(api: Conversation, ns: str) -> None:
     """Another manager's value cannot be changed: 409 with the field."""
     path = core(ns, "configmaps", "one")
@@ -98,40 +89,3 @@ def keyed_list(api: Conversation, ns: str) -> None:
     assert answer.body["spec"]["parts"] == [{"name": "a", "count": 1}, {"name": "b", "count": 2}]
     answer = _apply(api, path, widget(parts=[]))
     assert answer.body["spec"]["parts"] == [{"name": "b", "count": 2}]
-
-
-@case(releases=BOTH)
-def status_conditions(api: Conversation, ns: str) -> None:
-    """Conditions applied to a custom resource's status belong to its entry, and survive other writers."""
-    serve_widgets(api.api, ns)
-    api.must("POST", widgets(ns), widget())
-    path = widgets(ns, "widget") + "/status"
-    body = {"apiVersion": "contract.muster.dev/v1", "kind": "Widget", "metadata": {"name": "widget"}}
-    one = {"type": "Ours", "status": "True"}
-    answer = _apply(api, path, {**body, "status": {"conditions": [one]}})
-    assert answer.status == 200
-    assert ("first", "Apply", "status") in _owners(answer.body)
-    answer = _apply(
-        api, path, {**body, "status": {"conditions": [{"type": "Theirs", "status": "True"}]}}, "second"
-    )
-    assert [c["type"] for c in answer.body["status"]["conditions"]] == ["Ours", "Theirs"]
-
-
-@case(releases=BOTH)
-def status_of_nothing(api: Conversation, ns: str) -> None:
-    """Apply to the status of a missing object is answered with 404."""
-    serve_widgets(api.api, ns)
-    body = {"apiVersion": "contract.muster.dev/v1", "kind": "Widget", "metadata": {"name": "widget"}}
-    assert _apply(api, widgets(ns, "widget") + "/status", {**body, "status": {"size": 1}}).status == 404
-
-
-@case(releases=BOTH)
-def stale(api: Conversation, ns: str) -> None:
-    """Apply with an old resourceVersion is a conflict."""
-    path = core(ns, "configmaps", "one")
-    made = _apply(api, path, config_map()).body
-    api.must("PATCH", path, {"data": {"b": "1"}}, MERGE_PATCH)
-    answer = _apply(
-        api, path, config_map(data={"key": "new"}, resourceVersion=made["metadata"]["resourceVersion"])
-    )
-    assert (answer.status, answer.reason) == (409, "Conflict")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.bodies import config_map, core, groups, pod, pod_group
+from tests.contract.bodies import config_map, core, groups, pod_group
 from tests.contract.case import Cases, Conversation
 
 case = Cases(__name__)
@@ -36,28 +36,6 @@ def missing(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def missing_namespace(api: Conversation, ns: str) -> None:
-    """Nothing can be created in a namespace that does not exist."""
-    assert api.request("POST", core(ns + "-no", "configmaps"), config_map()).reason == "NotFound"
-
-
-@case(releases=BOTH)
-def generated_name(api: Conversation, ns: str) -> None:
-    """GenerateName gets five random characters."""
-    body = config_map()
-    body["metadata"] = {"generateName": "made-"}
-    found = api.must("POST", core(ns, "configmaps"), body)["metadata"]["name"]
-    assert found.startswith("made-")
-    assert len(found) == 10
-
-
-@case(releases=BOTH)
-def bad_name(api: Conversation, ns: str) -> None:
-    """A name that is no DNS subdomain is refused with 422."""
-    assert api.request("POST", core(ns, "configmaps"), config_map("Not_A_Name")).status == 422
-
-
-@case(releases=BOTH)
 def dry_run(api: Conversation, ns: str) -> None:
     """dryRun=All answers as a creation does and stores nothing."""
     assert api.request("POST", core(ns, "configmaps"), config_map(), query={"dryRun": "All"}).status == 201
@@ -86,41 +64,3 @@ def group_without_version(api: Conversation, ns: str) -> None:
     """A PodGroup may not be replaced without a resourceVersion (422)."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
     assert api.request("PUT", groups(ns, "podgroups", "group"), pod_group()).status == 422
-
-
-@case(releases=BOTH)
-def put_other_uid(api: Conversation, ns: str) -> None:
-    """A PUT with another object's uid is answered with 409 Conflict."""
-    api.must("POST", core(ns, "configmaps"), config_map())
-    answer = api.request(
-        "PUT", core(ns, "configmaps", "one"), config_map(uid="11111111-1111-1111-1111-111111111111")
-    )
-    assert (answer.status, answer.reason) == (409, "Conflict")
-
-
-@case(releases=BOTH)
-def nothing_changed(api: Conversation, ns: str) -> None:
-    """A write that changes nothing keeps the resourceVersion."""
-    made = api.must("POST", core(ns, "configmaps"), config_map())
-    same = api.must("PUT", core(ns, "configmaps", "one"), made)
-    assert same["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
-
-
-@case(releases=BOTH)
-def wrong_type(api: Conversation, ns: str) -> None:
-    """A wrong type in a built-in kind is answered with 400."""
-    assert api.request("POST", core(ns, "pods"), pod(nodeName=5)).reason == "BadRequest"
-
-
-@case(releases=BOTH)
-def unknown_field_dropped(api: Conversation, ns: str) -> None:
-    """An unknown field is dropped without an error."""
-    body = pod(unheardOf=1)
-    assert "unheardOf" not in api.must("POST", core(ns, "pods"), body)["spec"]
-
-
-@case(releases=BOTH)
-def unknown_field_strict(api: Conversation, ns: str) -> None:
-    """fieldValidation=Strict refuses an unknown field with 400."""
-    answer = api.request("POST", core(ns, "pods"), pod(unheardOf=1), query={"fieldValidation": "Strict"})
-    assert (answer.status, answer.reason) == (400, "BadRequest")

@@ -70,11 +70,3 @@ def binding(api: Conversation, ns: str) -> None:
     assert [c["type"] for c in found["status"]["conditions"]] == ["PodScheduled"]
     again = api.request("POST", core(ns, "pods", "pod") + "/binding", body)
     assert again.status == 409
-
-
-@case(releases=BOTH)
-def binding_gated(api: Conversation, ns: str) -> None:
-    """A gated pod cannot be bound."""
-    api.must("POST", core(ns, "pods"), pod(schedulingGates=[{"name": "example.com/wait"}]))
-    body = {"metadata": {"name": "pod"}, "target": {"kind": "Node", "name": "n"}}
-    assert api.request("POST", core(ns, "pods", "pod") + "/binding", body).reason == "Conflict"

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from tests.cluster.api import MERGE_PATCH
 from tests.contract.bodies import (
-    Object,
     config_map,
     core,
     gated,
@@ -17,7 +16,6 @@ from tests.contract.bodies import (
     owner,
     pod,
     pod_group,
-    workload,
 )
 from tests.contract.case import Cases, Conversation
 
@@ -37,16 +35,6 @@ def _comes(holds: Callable[[], bool], seconds: float = 20) -> bool:
             return True
         time.sleep(0.05)
     return False
-
-
-@case(releases=BOTH)
-def deleted(api: Conversation, ns: str) -> None:
-    """A deletion without finalizers is answered with a Status that names the object, and it is gone."""
-    made = api.must("POST", core(ns, "configmaps"), config_map())
-    found = api.must("DELETE", core(ns, "configmaps", "one"))
-    assert found["status"] == "Success"
-    assert found["details"] == {"name": "one", "kind": "configmaps", "uid": made["metadata"]["uid"]}
-    assert api.request("GET", core(ns, "configmaps", "one")).status == 404
 
 
 @case(releases=BOTH)
@@ -79,14 +67,6 @@ def finalized(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def name_of_deleted(api: Conversation, ns: str) -> None:
-    """The name of an object that is being deleted is taken."""
-    api.must("POST", core(ns, "configmaps"), config_map(finalizers=["example.com/wait"]))
-    api.must("DELETE", core(ns, "configmaps", "one"))
-    assert api.request("POST", core(ns, "configmaps"), config_map()).reason == "AlreadyExists"
-
-
-@case(releases=BOTH)
 def bound_pod(api: Conversation, ns: str) -> None:
     """A pod on a node stays, with a deletionTimestamp, until its kubelet deletes it for good."""
     api.must("POST", core(ns, "pods"), pod(nodeName="node-1"))
@@ -99,14 +79,6 @@ def bound_pod(api: Conversation, ns: str) -> None:
         {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0},
     )
     assert api.request("GET", core(ns, "pods", "pod")).status == 404
-
-
-@case(releases=BOTH)
-def job_orphans(api: Conversation, ns: str) -> None:
-    """A Job deleted without a policy waits for its dependents to be orphaned."""
-    api.must("POST", jobs(ns), job())
-    found = api.must("DELETE", jobs(ns, "job"))
-    assert found["metadata"]["finalizers"] == ["orphan"]
 
 
 @case(releases=BOTH, controllers=True)
@@ -123,15 +95,6 @@ def dependents(api: Conversation, ns: str) -> None:
     path = core(ns, "configmaps", "both")
     assert _comes(lambda: len(api.api.must("GET", path)["metadata"]["ownerReferences"]) == 1)
     assert api.must("GET", path)["metadata"]["ownerReferences"][0]["name"] == "second"
-
-
-@case(releases=BOTH, controllers=True)
-def other_owner(api: Conversation, ns: str) -> None:
-    """An owner of the same name with another uid is no owner: the dependent is collected."""
-    first = api.must("POST", core(ns, "configmaps"), config_map("first"))
-    wrong = {**owner(first), "uid": "11111111-1111-1111-1111-111111111111"}
-    api.must("POST", core(ns, "configmaps"), config_map("one", ownerReferences=[wrong]))
-    assert _gone(api, core(ns, "configmaps", "one"))
 
 
 @case(releases=BOTH, controllers=True)
@@ -179,28 +142,6 @@ def group_of_ended_pods(api: Conversation, ns: str) -> None:
     api.must("DELETE", groups(ns, "podgroups", "group"))
     api.must("PATCH", core(ns, "pods", "pod") + "/status", {"status": {"phase": "Failed"}}, MERGE_PATCH)
     assert _gone(api, groups(ns, "podgroups", "group"))
-
-
-@case(controllers=True)
-def chain(api: Conversation, ns: str) -> None:
-    """A Job deleted in the background takes its Workload, PodGroup and pods along."""
-    made = api.must("POST", jobs(ns), job())
-    controlled: Object = {"ownerReferences": [owner(made, controller=True)]}
-    body = workload()
-    body["metadata"] |= controlled
-    work = api.must("POST", groups(ns, "workloads"), body)
-    group = pod_group()
-    group["metadata"]["ownerReferences"] = [owner(made, controller=True), owner(work)]
-    api.must("POST", groups(ns, "podgroups"), group)
-    member = pod("member", controlled, schedulingGroup={"podGroupName": "group"})
-    api.must("POST", core(ns, "pods"), member)
-    api.must("DELETE", jobs(ns, "job"), propagationPolicy="Background")
-    for path in (
-        groups(ns, "workloads", "work"),
-        core(ns, "pods", "member"),
-        groups(ns, "podgroups", "group"),
-    ):
-        assert _gone(api, path)
 
 
 @case(releases=BOTH, controllers=True)

@@ -11,11 +11,6 @@ CASES = case.all
 BOTH = ("1.37", "1.36")
 
 
-def _names(api: Conversation, path: str) -> dict[str, str]:
-    """Resource names and kinds; not written down, for the real server has more of them."""
-    return {entry["name"]: entry["kind"] for entry in api.api.must("GET", path)["resources"]}
-
-
 @case()
 def scheduling_versions(api: Conversation, ns: str) -> None:
     """scheduling.k8s.io is served as v1, v1beta1 and v1alpha3, v1 preferred."""
@@ -29,14 +24,6 @@ def older_scheduling_versions(api: Conversation, ns: str) -> None:
     """1.36 serves v1 and v1alpha2."""
     found = api.must("GET", "/apis/scheduling.k8s.io")
     assert [version["version"] for version in found["versions"]] == ["v1", "v1alpha2"]
-
-
-@case(releases=BOTH)
-def version(api: Conversation, ns: str) -> None:
-    """/version returns major and minor."""
-    found = api.api.must("GET", "/version")
-    assert found["major"] == "1"
-    assert found["minor"].rstrip("+") in {"37", "36"}
 
 
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -56,26 +56,6 @@ def listed_exactly(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def listed_from_the_cache(api: Conversation, ns: str) -> None:
-    """A list at resourceVersion 0 takes a limit; right after a list of the newest state it is as new."""
-    api.must("POST", core(ns, "pods"), pod("a"))
-    assert len(api.must("GET", core(ns, "pods"))["items"]) == 1
-    for limit in ({}, {"limit": "500"}):
-        found = api.must("GET", core(ns, "pods"), resourceVersion="0", **limit)
-        assert [item["metadata"]["name"] for item in found["items"]] == ["a"]
-
-
-@case(releases=BOTH)
-def version_ahead(api: Conversation, ns: str) -> None:
-    """A resourceVersion that was not reached yet is 504, with its cause."""
-    for match in ("Exact", "NotOlderThan"):
-        query = {"resourceVersion": "9000000000", "resourceVersionMatch": match}
-        answer = api.request("GET", core(ns, "pods"), query=query)
-        assert (answer.status, answer.reason) == (504, "Timeout")
-        assert answer.body["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
-
-
-@case(releases=BOTH)
 def selected_by_label(api: Conversation, ns: str) -> None:
     """Label selectors choose by equality, sets, presence and absence."""
     for name, labels in (("a", {"tier": "x"}), ("b", {"tier": "y"}), ("c", {})):
@@ -92,20 +72,4 @@ def selected_by_label(api: Conversation, ns: str) -> None:
     }
     for selector, names in wanted.items():
         found = api.must("GET", core(ns, "pods"), labelSelector=selector)["items"]
-        assert [item["metadata"]["name"] for item in found] == names, selector
-
-
-@case(releases=BOTH)
-def selected_by_field(api: Conversation, ns: str) -> None:
-    """Pods are selected by name, node and phase."""
-    api.must("POST", core(ns, "pods"), pod("a"))
-    api.must("POST", core(ns, "pods"), pod("b", nodeName="node-1"))
-    for selector, names in {
-        "metadata.name=a": ["a"],
-        "spec.nodeName=node-1": ["b"],
-        "spec.nodeName=": ["a"],
-        "status.phase=Pending": ["a", "b"],
-        "status.phase!=Pending": [],
-    }.items():
-        found = api.must("GET", core(ns, "pods"), fieldSelector=selector)["items"]
         assert [item["metadata"]["name"] for item in found] == names, selector

@@ -20,23 +20,6 @@ def merge(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def merge_list(api: Conversation, ns: str) -> None:
-    """A merge patch replaces a list whole, so it takes other people's gates along."""
-    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
-    body = {"spec": {"schedulingGates": [{"name": "example.com/a"}]}}
-    found = api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
-    assert found["spec"]["schedulingGates"] == [{"name": "example.com/a"}]
-
-
-@case(releases=BOTH)
-def merge_stale_list(api: Conversation, ns: str) -> None:
-    """A merge patch that brings a removed gate back is refused."""
-    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a"))
-    body = {"spec": {"schedulingGates": [{"name": "example.com/a"}, {"name": "example.com/b"}]}}
-    assert api.request("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH).status == 422
-
-
-@case(releases=BOTH)
 def json(api: Conversation, ns: str) -> None:
     """A JSON patch tests, adds, replaces and removes."""
     api.must("POST", core(ns, "configmaps"), config_map(data={"a": "1", "b": "2"}))
@@ -49,27 +32,6 @@ def json(api: Conversation, ns: str) -> None:
     found = api.must("PATCH", core(ns, "configmaps", "one"), operations, JSON_PATCH)
     assert found["data"] == {"a": "9"}
     assert found["metadata"]["labels"] == {"x": "y"}
-
-
-@case(releases=BOTH)
-def json_test_fails(api: Conversation, ns: str) -> None:
-    """A JSON patch whose test fails is answered with 422 and changes nothing."""
-    api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
-    operations = [
-        {"op": "test", "path": "/spec/schedulingGates/0/name", "value": "example.com/b"},
-        {"op": "remove", "path": "/spec/schedulingGates/0"},
-    ]
-    assert api.request("PATCH", core(ns, "pods", "pod"), operations, JSON_PATCH).status == 422
-    assert len(api.must("GET", core(ns, "pods", "pod"))["spec"]["schedulingGates"]) == 2
-
-
-@case(releases=BOTH)
-def strategic_keyed(api: Conversation, ns: str) -> None:
-    """A strategic merge patch merges a keyed list by its key."""
-    api.must("POST", core(ns, "pods"), pod())
-    body = {"spec": {"containers": [{"name": "main", "image": "registry.example/app:2"}]}}
-    found = api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)["spec"]["containers"]
-    assert [container["image"] for container in found] == ["registry.example/app:2"]
 
 
 @case(releases=BOTH)
@@ -107,15 +69,6 @@ def strategic_uid(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def strategic_own_uid(api: Conversation, ns: str) -> None:
-    """A strategic merge patch with the pod's own uid is carried out."""
-    made = api.must("POST", core(ns, "pods"), gated())
-    gone = [{"$patch": "delete", "name": "example.com/wait"}]
-    body = {"metadata": {"uid": made["metadata"]["uid"]}, "spec": {"schedulingGates": gone}}
-    assert "schedulingGates" not in api.must("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH)["spec"]
-
-
-@case(releases=BOTH)
 def strategic_conditions(api: Conversation, ns: str) -> None:
     """A strategic merge patch merges conditions of a pod's status by type; a merge patch replaces them."""
     api.must("POST", core(ns, "pods"), pod())
@@ -127,21 +80,3 @@ def strategic_conditions(api: Conversation, ns: str) -> None:
     body = {"status": {"conditions": [{"type": "Third", "status": "True"}]}}
     found = api.must("PATCH", path, body, MERGE_PATCH)
     assert [c["type"] for c in found["status"]["conditions"]] == ["Third"]
-
-
-@case(releases=BOTH)
-def patch_missing(api: Conversation, ns: str) -> None:
-    """A patch of an object that is gone is answered with 404."""
-    answer = api.request(
-        "PATCH", core(ns, "pods", "gone"), {"metadata": {"labels": {"a": "b"}}}, STRATEGIC_PATCH
-    )
-    assert (answer.status, answer.reason) == (404, "NotFound")
-
-
-@case(releases=BOTH)
-def patch_stale(api: Conversation, ns: str) -> None:
-    """A patch that carries an old resourceVersion is answered with 409 Conflict."""
-    made = api.must("POST", core(ns, "configmaps"), config_map())
-    api.must("PATCH", core(ns, "configmaps", "one"), {"data": {"a": "1"}}, MERGE_PATCH)
-    body = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "data": {"a": "2"}}
-    assert api.request("PATCH", core(ns, "configmaps", "one"), body, MERGE_PATCH).reason == "Conflict"

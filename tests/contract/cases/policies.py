@@ -45,20 +45,6 @@ def reason_gives_the_status(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def refusals_are_invalid(api: Conversation, ns: str) -> None:
-    """A validation without a reason refuses with 422."""
-    _install(api, ns, {"expression": "object.data.key != 'value'"})
-    assert api.request("POST", core(ns, "configmaps"), config_map()).status == 422
-
-
-@case(releases=BOTH)
-def failing_expressions_refuse(api: Conversation, ns: str) -> None:
-    """A validation that fails refuses with 422, whatever its reason."""
-    _install(api, ns, {"expression": "object.data.none == ''", "reason": "Forbidden"})
-    assert api.request("POST", core(ns, "configmaps"), config_map()).status == 422
-
-
-@case(releases=BOTH)
 def deletions_have_the_old_object(api: Conversation, ns: str) -> None:
     """A deletion is judged by oldObject; object is null."""
     kept = "request.operation == 'DELETE' && object == null && oldObject.metadata.name == 'one'"

@@ -27,13 +27,6 @@ def scaled(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def scaled_apart(api: Conversation, ns: str) -> None:
-    """An Indexed Job's completions cannot change alone."""
-    api.must("POST", jobs(ns), job(**INDEXED))
-    assert api.request("PATCH", jobs(ns, "job"), {"spec": {"completions": 5}}, MERGE_PATCH).status == 422
-
-
-@case(releases=BOTH)
 def parallelism_free(api: Conversation, ns: str) -> None:
     """Parallelism, suspend, backoffLimit and the deadlines may change."""
     api.must("POST", jobs(ns), job())
@@ -70,33 +63,6 @@ def template_open_while_suspended(api: Conversation, ns: str) -> None:
         assert _patch(api, ns, {"template": change}) == 200
 
 
-@case(releases=BOTH)
-def group_frozen_while_suspended(api: Conversation, ns: str) -> None:
-    """A suspended Job's template cannot get a schedulingGroup."""
-    api.must("POST", jobs(ns), job(suspend=True))
-    spec = {"template": {"spec": {"schedulingGroup": {"podGroupName": "group"}}}}
-    assert _patch(api, ns, spec) == 422
-
-
-@case(releases=BOTH)
-def template_closed_once_started(api: Conversation, ns: str) -> None:
-    """A suspended Job that has started, and is not said to be suspended, keeps its template."""
-    api.must("POST", jobs(ns), job(suspend=True))
-    status = {"status": {"startTime": "2026-01-01T00:00:00Z"}}
-    api.must("PATCH", jobs(ns, "job") + "/status", status, MERGE_PATCH)
-    assert _patch(api, ns, {"template": {"spec": {"nodeSelector": {"e": "f"}}}}) == 422
-
-
-@case(releases=BOTH)
-def template_open_once_suspended(api: Conversation, ns: str) -> None:
-    """A Job that has started and is suspended may get another node selector."""
-    api.must("POST", jobs(ns), job(suspend=True))
-    suspended = {"type": "Suspended", "status": "True"}
-    status = {"status": {"startTime": "2026-01-01T00:00:00Z", "conditions": [suspended]}}
-    api.must("PATCH", jobs(ns, "job") + "/status", status, MERGE_PATCH)
-    assert _patch(api, ns, {"template": {"spec": {"nodeSelector": {"e": "f"}}}}) == 200
-
-
 @case()
 def group_in_template(api: Conversation, ns: str) -> None:
     """A Job may be created with a schedulingGroup in its template."""
@@ -124,28 +90,6 @@ def status_only(api: Conversation, ns: str) -> None:
         MERGE_PATCH,
     )
     assert (found["status"]["active"], found["spec"]["parallelism"]) == (1, 1)
-
-
-@case(releases=BOTH)
-def foreign_condition(api: Conversation, ns: str) -> None:
-    """A Job's status accepts conditions of any type."""
-    api.must("POST", jobs(ns), job())
-    body = {
-        "status": {"conditions": [{"type": "muster.dev/PodGroupsReady", "status": "True", "reason": "Made"}]}
-    }
-    found = api.must("PATCH", jobs(ns, "job") + "/status", body, MERGE_PATCH)
-    assert found["status"]["conditions"][0]["type"] == "muster.dev/PodGroupsReady"
-
-
-@case(releases=BOTH)
-def metadata_free(api: Conversation, ns: str) -> None:
-    """Annotations, labels and owners of a Job may change at any time, and no generation counts them."""
-    api.must("POST", jobs(ns), job(**INDEXED))
-    reference = {"apiVersion": "example.com/v1", "kind": "Experiment", "name": "theirs", "uid": "1234"}
-    change = {"annotations": {"a": "b"}, "labels": {"c": "d"}, "ownerReferences": [reference]}
-    found = api.must("PATCH", jobs(ns, "job"), {"metadata": change}, MERGE_PATCH)
-    assert found["metadata"]["ownerReferences"] == [reference]
-    assert found["metadata"]["generation"] == 1
 
 
 VERSIONS = {"1.37": "v1beta1", "1.36": "v1alpha2"}

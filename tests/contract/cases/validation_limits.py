@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH, ApiResponse
+from tests.cluster.api import MERGE_PATCH, ApiResponse
 from tests.contract.bodies import (
     CLASSES,
     composite,
     composite_group,
-    condition,
     groups,
     pod_group,
     priority_class,
@@ -56,19 +55,6 @@ def eight_children(api: Conversation, ns: str) -> None:
     _refused(api.request("POST", path, nine), f"{where}[0].podGroupTemplates")
     nine = workload(compositePodGroupTemplates=[composite("root", compositePodGroupTemplates=inner)])
     _refused(api.request("POST", path, nine), f"{where}[0].compositePodGroupTemplates")
-
-
-@case()
-def long_conditions(api: Conversation, ns: str) -> None:
-    """A condition's reason has up to 1024 characters, its message up to 32768."""
-    api.must("POST", groups(ns, "podgroups"), pod_group())
-    path = groups(ns, "podgroups", "group") + "/status"
-    longest = condition(reason="R" * 1024, message="m" * 32768)
-    api.must("PATCH", path, {"status": {"conditions": [longest]}}, STRATEGIC_PATCH)
-    for field, most in (("reason", 1024), ("message", 32768)):
-        longer = {**longest, field: "x" * (most + 1)}
-        answer = api.request("PATCH", path, {"status": {"conditions": [longer]}}, STRATEGIC_PATCH)
-        _refused(answer, f"status.conditions[0].{field}")
 
 
 @case()

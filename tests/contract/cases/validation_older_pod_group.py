@@ -49,14 +49,6 @@ def older_reference_checked(api: Conversation, ns: str) -> None:
 
 
 @case(releases=("1.36",))
-def older_topology_dropped(api: Conversation, ns: str) -> None:
-    """Topology is dropped silently while its gate is off."""
-    path = groups(ns, "podgroups", version="v1alpha2")
-    body = pod_group(version="v1alpha2", schedulingConstraints={"topology": [{"key": "rack"}]})
-    assert "schedulingConstraints" not in api.must("POST", path, body)["spec"]
-
-
-@case(releases=("1.36",))
 def older_without_preemption(api: Conversation, ns: str) -> None:
     """In v1alpha2 priority and disruptionMode keep to their defaults while WorkloadAwarePreemption is off."""
     path = groups(ns, "podgroups", version="v1alpha2")
@@ -71,12 +63,6 @@ def _refused(api: Conversation, ns: str, body: Object, *fields: str, version: st
     answer = api.request("POST", groups(ns, "workloads", version=version), body)
     assert (answer.status, answer.reason) == (422, "Invalid")
     assert set(fields) <= {field for _, field in answer.causes}
-
-
-def _patched(api: Conversation, ns: str, templates: list[Object]) -> tuple[int, list[tuple[str, str]]]:
-    body = {"spec": {"podGroupTemplates": templates}}
-    answer = api.request("PATCH", groups(ns, "workloads", "work"), body, MERGE_PATCH)
-    return answer.status, answer.causes
 
 
 @case(releases=("1.36",))
@@ -100,20 +86,3 @@ def older_workload_refused(api: Conversation, ns: str) -> None:
         workload("work", *(template(f"t{i}") for i in range(9)), version="v1alpha2"),
     ):
         _refused(api, ns, body, version="v1alpha2")
-
-
-@case(releases=("1.36",))
-def older_priority_dropped(api: Conversation, ns: str) -> None:
-    """In v1alpha2 priority and disruptionMode are dropped while WorkloadAwarePreemption is off."""
-    body = workload("work", template(priorityClassName="x", disruptionMode="PodGroup"), version="v1alpha2")
-    found = api.must("POST", groups(ns, "workloads", version="v1alpha2"), body)["spec"]["podGroupTemplates"][
-        0
-    ]
-    assert "priorityClassName" not in found
-    assert "disruptionMode" not in found
-
-
-@case(releases=("1.36",))
-def newer_version_absent(api: Conversation, ns: str) -> None:
-    """1.36 does not serve v1beta1."""
-    assert api.request("GET", groups(ns, "workloads")).status == 404

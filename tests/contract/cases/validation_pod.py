@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cluster.api import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from tests.cluster.api import MERGE_PATCH, STRATEGIC_PATCH
 from tests.contract.bodies import CLASSES, Object, core, gated, pod, priority_class
 from tests.contract.case import Cases, Conversation
 
@@ -31,13 +31,6 @@ def group_added(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def group_changed(api: Conversation, ns: str) -> None:
-    """SchedulingGroup cannot change."""
-    api.must("POST", core(ns, "pods"), gated(schedulingGroup=GROUP))
-    _refused(api, ns, {"schedulingGroup": {"podGroupName": "other"}})
-
-
-@case(releases=BOTH)
 def group_removed(api: Conversation, ns: str) -> None:
     """SchedulingGroup cannot be removed."""
     api.must("POST", core(ns, "pods"), gated(schedulingGroup=GROUP))
@@ -63,24 +56,6 @@ def gate_condition(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def gate_condition_stays(api: Conversation, ns: str) -> None:
-    """The condition SchedulingGated stays when the last gate is lifted."""
-    api.must("POST", core(ns, "pods"), gated())
-    gone = [{"$patch": "delete", "name": "example.com/wait"}]
-    found = api.must("PATCH", core(ns, "pods", "pod"), {"spec": {"schedulingGates": gone}}, STRATEGIC_PATCH)
-    assert "schedulingGates" not in found["spec"]
-    assert found["status"]["conditions"][0]["reason"] == "SchedulingGated"
-
-
-@case(releases=BOTH)
-def gate_added(api: Conversation, ns: str) -> None:
-    """A gate cannot be added after creation."""
-    api.must("POST", core(ns, "pods"), pod())
-    body = {"spec": {"schedulingGates": [{"name": "example.com/late"}]}}
-    assert api.request("PATCH", core(ns, "pods", "pod"), body, STRATEGIC_PATCH).status == 422
-
-
-@case(releases=BOTH)
 def gates_one_by_one(api: Conversation, ns: str) -> None:
     """Gates are lifted one by one, each by its owner, and generation counts."""
     made = api.must("POST", core(ns, "pods"), gated("pod", "example.com/a", "example.com/b"))
@@ -92,32 +67,8 @@ def gates_one_by_one(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def labels_free(api: Conversation, ns: str) -> None:
-    """Labels and annotations may change at any time, and no generation counts them."""
-    api.must("POST", core(ns, "pods"), pod())
-    body = {"metadata": {"labels": {"a": "b"}, "annotations": {"c": "d"}}}
-    found = api.must("PATCH", core(ns, "pods", "pod"), body, MERGE_PATCH)
-    assert found["metadata"]["labels"] == {"a": "b"}
-    assert found["metadata"]["generation"] == 1
-
-
-@case(releases=BOTH)
-def command_frozen(api: Conversation, ns: str) -> None:
-    """A container's command may not change."""
-    api.must("POST", core(ns, "pods"), pod())
-    operations = [{"op": "add", "path": "/spec/containers/0/command", "value": ["sh"]}]
-    assert api.request("PATCH", core(ns, "pods", "pod"), operations, JSON_PATCH).status == 422
-
-
-@case(releases=BOTH)
 def priority_of_class(api: Conversation, ns: str) -> None:
     """A pod takes its priority from its PriorityClass."""
     api.must("POST", CLASSES, priority_class(f"{ns}-hi", 1000))
     found = api.must("POST", core(ns, "pods"), pod(priorityClassName=f"{ns}-hi"))
     assert found["spec"]["priority"] == 1000
-
-
-@case(releases=BOTH)
-def priority_class_missing(api: Conversation, ns: str) -> None:
-    """A PriorityClass that does not exist is forbidden."""
-    assert api.request("POST", core(ns, "pods"), pod(priorityClassName="contract-none")).reason == "Forbidden"

@@ -46,22 +46,6 @@ def stamped(api: Conversation, ns: str) -> None:
 
 
 @case()
-def stands_alone(api: Conversation, ns: str) -> None:
-    """A PodGroup may name a Workload that does not exist, or none at all."""
-    api.must("POST", groups(ns, "podgroups"), pod_group("a", workloadRef=REFERENCE))
-    api.must("POST", groups(ns, "podgroups"), pod_group("b"))
-
-
-@case()
-def status_dropped(api: Conversation, ns: str) -> None:
-    """A status in a new PodGroup, or in a patch of it, is dropped."""
-    body = {**pod_group(), "status": {"conditions": [condition()]}}
-    assert api.must("POST", groups(ns, "podgroups"), body)["status"] == {}
-    patch = {"status": {"conditions": [condition()]}}
-    assert api.must("PATCH", groups(ns, "podgroups", "group"), patch, MERGE_PATCH)["status"] == {}
-
-
-@case()
 def status_written(api: Conversation, ns: str) -> None:
     """The status endpoint writes conditions and nothing else."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
@@ -93,19 +77,6 @@ def no_policy(api: Conversation, ns: str) -> None:
     _refused(api, ns, "spec.schedulingPolicy", schedulingPolicy={})
     both = {"basic": {}, "gang": {"minCount": 1}}
     _refused(api, ns, "spec.schedulingPolicy", schedulingPolicy=both)
-
-
-@case()
-def zero(api: Conversation, ns: str) -> None:
-    """MinCount 0 is a missing value."""
-    _refused(api, ns, "spec.schedulingPolicy.gang.minCount", schedulingPolicy=gang(0))
-
-
-@case()
-def one_topology_key(api: Conversation, ns: str) -> None:
-    """A PodGroup has at most one topology key."""
-    two = {"topology": [{"key": "rack"}, {"key": "zone"}]}
-    _refused(api, ns, "spec.schedulingConstraints.topology", schedulingConstraints=two)
 
 
 @case()
@@ -176,15 +147,6 @@ def gated_fields(api: Conversation, ns: str) -> None:
 
 
 @case()
-def two_versions(api: Conversation, ns: str) -> None:
-    """A PodGroup is the same object in v1beta1 and v1alpha3, lists included."""
-    made = api.must("POST", groups(ns, "podgroups", version="v1alpha3"), pod_group(version="v1alpha3"))
-    found = api.must("GET", groups(ns, "podgroups"))
-    assert found["apiVersion"] == "scheduling.k8s.io/v1beta1"
-    assert [item["metadata"]["uid"] for item in found["items"]] == [made["metadata"]["uid"]]
-
-
-@case()
 def deleted_slowly(api: Conversation, ns: str) -> None:
     """A deleted PodGroup answers with itself and its deletionTimestamp: the finalizer has to go first."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
@@ -224,19 +186,3 @@ def composite_frozen(api: Conversation, ns: str) -> None:
     ]
     for change in changes:
         assert api.request("PATCH", f"{path}/composite", {"spec": change}, MERGE_PATCH).status == 422
-
-
-@case()
-def composite_only_alpha(api: Conversation, ns: str) -> None:
-    """CompositePodGroups are not served in v1beta1."""
-    assert api.request("GET", groups(ns, "compositepodgroups")).status == 404
-
-
-@case()
-def composite_status(api: Conversation, ns: str) -> None:
-    """A CompositePodGroup has a status endpoint with conditions."""
-    path = groups(ns, "compositepodgroups", version="v1alpha3")
-    api.must("POST", path, composite_group())
-    body = {"status": {"conditions": [condition("CompositePodGroupInitiallyScheduled", "False")]}}
-    found = api.must("PATCH", f"{path}/composite/status", body, MERGE_PATCH)
-    assert found["status"]["conditions"][0]["status"] == "False"

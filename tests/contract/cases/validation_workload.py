@@ -32,19 +32,6 @@ def stored(api: Conversation, ns: str) -> None:
 
 
 @case()
-def nothing(api: Conversation, ns: str) -> None:
-    """A Workload without templates is refused."""
-    _refused(api, ns, workload(podGroupTemplates=[]), "spec")
-
-
-@case()
-def both_kinds(api: Conversation, ns: str) -> None:
-    """Plain and composite templates exclude each other at the top."""
-    body = workload("work", template("a"), compositePodGroupTemplates=[composite("b", template("c"))])
-    _refused(api, ns, body, "spec")
-
-
-@case()
 def eight(api: Conversation, ns: str) -> None:
     """Eight templates are accepted, nine are not."""
     api.must("POST", groups(ns, "workloads"), workload("eight", *(template(f"t{i}") for i in range(8))))
@@ -75,26 +62,6 @@ def no_policy(api: Conversation, ns: str) -> None:
 
 
 @case()
-def zero(api: Conversation, ns: str) -> None:
-    """MinCount 0 is a missing value, a negative one too small."""
-    where = "spec.podGroupTemplates[0].schedulingPolicy.gang.minCount"
-    _refused(api, ns, workload("work", template(schedulingPolicy=gang(0))), where)
-    _refused(api, ns, workload("work", template(schedulingPolicy=gang(-1))), where)
-
-
-@case()
-def one_topology_key(api: Conversation, ns: str) -> None:
-    """A template has at most one topology key, which is a label key."""
-    two = template(schedulingConstraints={"topology": [{"key": "rack"}, {"key": "zone"}]})
-    where = "spec.podGroupTemplates[0].schedulingConstraints.topology"
-    _refused(api, ns, workload("work", two), where)
-    bad = template(schedulingConstraints={"topology": [{"key": "not a key"}]})
-    _refused(api, ns, workload("work", bad), f"{where}[0].key")
-    none = template(schedulingConstraints={"topology": [{}]})
-    _refused(api, ns, workload("work", none), f"{where}[0].key")
-
-
-@case()
 def one_priority(api: Conversation, ns: str) -> None:
     """All templates of a Workload have the same priority class, or none has one."""
     mixed = (template("a", priorityClassName="x"), template("b", priorityClassName="y"))
@@ -103,16 +70,6 @@ def one_priority(api: Conversation, ns: str) -> None:
     _refused(api, ns, workload("work", *half), "spec")
     same = (template("a", priorityClassName="x"), template("b", priorityClassName="x"))
     api.must("POST", groups(ns, "workloads"), workload("work", *same))
-
-
-@case()
-def gated_fields(api: Conversation, ns: str) -> None:
-    """PreemptionPolicy and resourceClaims are dropped silently while their gates are off."""
-    claims = [{"name": "gpu", "resourceClaimName": "one"}]
-    body = workload("work", template(preemptionPolicy="Never", resourceClaims=claims))
-    found = api.must("POST", groups(ns, "workloads"), body)["spec"]["podGroupTemplates"][0]
-    assert "preemptionPolicy" not in found
-    assert "resourceClaims" not in found
 
 
 @case()
@@ -195,43 +152,11 @@ def tree(api: Conversation, ns: str) -> None:
 
 
 @case()
-def tree_names(api: Conversation, ns: str) -> None:
-    """Names are unique in the whole tree."""
-    body = workload(compositePodGroupTemplates=[composite("a", template("a"))])
-    _refused(api, ns, body, "spec.compositePodGroupTemplates[0].podGroupTemplates[0].name")
-    two = [composite("a", template("x")), composite("b", template("x"))]
-    _refused(
-        api,
-        ns,
-        workload(compositePodGroupTemplates=two),
-        "spec.compositePodGroupTemplates[1].podGroupTemplates[0].name",
-    )
-
-
-@case()
 def tree_needs_leaves(api: Conversation, ns: str) -> None:
     """A composite template has at least one child."""
     _refused(
         api, ns, workload(compositePodGroupTemplates=[composite("a")]), "spec.compositePodGroupTemplates[0]"
     )
-
-
-@case()
-def tree_priority(api: Conversation, ns: str) -> None:
-    """One priority holds in the whole tree."""
-    body = workload(compositePodGroupTemplates=[composite("a", template("b", priorityClassName="x"))])
-    _refused(api, ns, body, "spec")
-
-
-@case()
-def tree_one_child(api: Conversation, ns: str) -> None:
-    """A composite with one child is accepted; its minGroupCount is at least 1."""
-    api.must(
-        "POST", groups(ns, "workloads"), workload(compositePodGroupTemplates=[composite("a", template("b"))])
-    )
-    none = composite("a", template("b"), schedulingPolicy={"gang": {"minGroupCount": 0}})
-    where = "spec.compositePodGroupTemplates[0].schedulingPolicy.gang.minGroupCount"
-    _refused(api, ns, workload("none", compositePodGroupTemplates=[none]), where)
 
 
 @case()

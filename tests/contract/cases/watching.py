@@ -29,18 +29,6 @@ def from_a_version(api: Conversation, ns: str) -> None:
     assert versions == sorted(versions)
 
 
-@case()
-def from_now(api: Conversation, ns: str) -> None:
-    """A watch without a resourceVersion begins with what is there."""
-    api.must("POST", core(ns, "pods"), pod("a"))
-    api.must("POST", core(ns, "pods"), pod("b"))
-    events = list(api.watch(core(ns, "pods"), {"timeoutSeconds": "1"}))
-    assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
-        ("ADDED", "a"),
-        ("ADDED", "b"),
-    ]
-
-
 @case(releases=("1.37", "1.36"))
 def selected(api: Conversation, ns: str) -> None:
     """With a selector, entering is ADDED and leaving is DELETED."""
@@ -57,14 +45,3 @@ def selected(api: Conversation, ns: str) -> None:
     left = events[1]["object"]["metadata"]
     assert left["labels"] == {"chosen": "yes"}, "the object as it was when it was last selected"
     assert int(left["resourceVersion"]) > int(events[0]["object"]["metadata"]["resourceVersion"])
-
-
-@case()
-def deletion_version(api: Conversation, ns: str) -> None:
-    """A DELETED event carries the version of the deletion."""
-    version = _version(api, core(ns, "pods"))
-    made = api.must("POST", core(ns, "pods"), pod())
-    api.must("DELETE", core(ns, "pods", "pod"))
-    last = list(api.watch(core(ns, "pods"), {"resourceVersion": version, "timeoutSeconds": "1"}))[-1]
-    assert last["type"] == "DELETED"
-    assert int(last["object"]["metadata"]["resourceVersion"]) > int(made["metadata"]["resourceVersion"])

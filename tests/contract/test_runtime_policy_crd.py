@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import shutil
 from collections.abc import Iterator
@@ -13,16 +12,12 @@ from typing import Any
 import jsonpatch
 import pytest
 import yaml
-from hypothesis import given
 
 from muster.objects import yaml_files
-from muster.policy.sources import schema
-from muster.policy.tree.policy_tree import LEVELS
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.cluster import cluster, kubectl
 from tests.cluster.api import JSON_PATCH, MERGE_PATCH, KubernetesApi
 from tests.schemas import policy as policy_schema
-from tests.support.generated_policies import NOT_SLOW, policies
 
 KINDS = ("trainingruntimes", "clustertrainingruntimes")
 FULL: dict[str, Any] = {
@@ -87,7 +82,6 @@ def patch(api: KubernetesApi) -> None:
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FIVE = "must have at most 0 items"
-_NUMBERS = itertools.count()
 RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
@@ -105,37 +99,6 @@ def test_patched_crds_keep_policies_that_released_ones_drop(
     assert kept(embedded, policy, "before") == {}
     patch(embedded)
     assert kept(embedded, policy, "after") == policy
-
-
-@pytest.fixture(scope="module")
-def patched() -> Iterator[KubernetesApi]:
-    """The embedded server with the runtime CRDs patched."""
-    with ApiServer() as server:
-        server.load(definitions())
-        api = KubernetesApi(server.url)
-        patch(api)
-        yield api
-
-
-@NOT_SLOW
-@given(policy=policies(["a", "b", "c"]))
-def test_patched_crds_keep_every_valid_policy(patched: KubernetesApi, policy: dict[str, Any]) -> None:
-    """What the schema refuses, for editors too, no step reads; but a fifth level, which may collapse."""
-    answer = patched.request("POST", RUNTIMES, a_runtime(policy, f"drawn-{next(_NUMBERS)}"))
-    try:
-        schema.check(policy)
-    except schema.InvalidPolicyError:
-        return
-    if levels_of(policy["workload"]) > LEVELS:
-        assert (answer.status, FIVE in answer.message) == (422, True), answer.message
-        return
-    assert answer.ok, answer.message
-    assert answer.body["spec"]["podGroupPolicy"] == policy
-
-
-def levels_of(group: dict[str, Any]) -> int:
-    """How many lists of groups are inside one another."""
-    return max((1 + levels_of(child) for child in group.get("groups", ())), default=0)
 
 
 @pytest.mark.real
