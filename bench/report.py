@@ -39,7 +39,6 @@ def chapter(figure: Figure) -> str:
     return "\n".join(
         [
             f"## {figure.title}\n",
-            f"{figure.description.partition('. ')[0].rstrip('.')}.\n",
             (
                 f"Measured {where.date} on {where.processor} (load {where.load:g}), Python {where.python},"
                 f" commit {where.commit}.\n"
