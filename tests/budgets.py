@@ -53,15 +53,16 @@ def measured(paths: Iterable[str]) -> dict[str, int]:
 
 
 def main() -> int:
-    """Print each part with its budget; return 1 if one is exceeded."""
+    """Print each part with its budget and goal; return 1 if a budget is exceeded."""
     budgets: dict[str, dict[str, Any]] = yaml.safe_load(BUDGETS.read_text())
     exceeded = False
     for part, size in measured(tracked()).items():
         budget = budgets[part]
-        most = budget["at most"] + sum(map(int, budget.get("granted", {})))
+        most, goal = budget["at most"] + sum(map(int, budget.get("granted", {}))), budget["goal"]
         exceeded |= size > most
         verdict = f"{size - most:,} too many" if size > most else "ok"
-        sys.stdout.write(f"{part:20}{size:>8,} of {most:>7,} {budget['counts']}: {verdict}\n")
+        left = f", {size - goal:,} above the goal" if size > goal else ""
+        sys.stdout.write(f"{part:20}{size:>8,} of {most:>7,} {budget['counts']}: {verdict}{left}\n")
     return int(exceeded)
 
 
