@@ -1,4 +1,4 @@
-"""CompositePodGroups: compiled, created parents first, refused, switched off, resized, and in conditions."""
+"""CompositePodGroups that are refused, not served, resized; tests/examples/golden has those that are made."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import pytest
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup
 from muster.policy import group_labels
-from muster.policy.model import Action, Plan
+from muster.policy.model import Plan
 from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
     NOW,
-    Modifier,
     Object,
     a_gang,
     a_job,
@@ -31,18 +30,8 @@ from tests.support.builders import (
 from tests.support.planning import Observed, plan_pod_groups, plan_resize, plan_workload
 from tests.support.trees import a_composite, below
 
-POLICY = """
-workload:
-  groups:
-  - name: zone
-    schedulingConstraints: {topology: [{key: zone}]}
-    groups:
-    - name: main
-      size: 2
-      schedulingConstraints: {topology: [{key: rack}]}
-"""
-
-
+IN_ZONE = "schedulingConstraints: {topology: [{key: zone}]}"
+POLICY = f"workload: {{groups: [{{name: zone, {IN_ZONE}, groups: [{{name: main, size: 2}}]}}]}}"
 SOURCES = (PolicySource(PolicySourceKind.OWNER, "home", POLICY),)
 
 
@@ -51,60 +40,28 @@ def blocks(pods: int = 5, *modifiers: Any) -> Object:
     return a_job(template_labelled({group_labels.GROUP_SIZE: "2"}), *modifiers, pods=pods)
 
 
-WHOLE: Object = {"all": {}}
-LEAF = a_gang("main", 2, disruptionMode=WHOLE, schedulingConstraints={"topology": [{"key": "rack"}]})
+NAME = "llama-zone-33333333"
+BLOCKS = [f"llama-main-33333333-{block}" for block in range(3)]
 ZONE = {
     "name": "zone",
     "schedulingPolicy": {"gang": {"minGroupCount": 3}},
-    "disruptionMode": WHOLE,
-    "schedulingConstraints": {"topology": [{"key": "zone"}]},
-    "podGroupTemplates": [LEAF],
+    "podGroupTemplates": [a_gang("main", 2)],
 }
 
 
-def stored(*templates: Object) -> Object:
+def stored() -> Object:
     """The Workload as the API server keeps it: the unset list comes back as null."""
     workload = a_workload(root=blocks())
-    workload["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": list(templates or [ZONE])}
+    workload["spec"] |= {"podGroupTemplates": None, "compositePodGroupTemplates": [ZONE]}
     return workload
-
-
-def creations() -> tuple[Action, ...]:
-    """The groups of the Job in blocks, by its stored Workload."""
-    plan = plan_pod_groups(observed(blocks(), workload=stored(), sources=SOURCES), NOW)
-    assert isinstance(plan, Plan), plan
-    return plan.actions
-
-
-def test_parents_are_made_before_children_and_named_by_them() -> None:
-    """The CompositePodGroup first, with its counts; then a PodGroup for each block, the last one smaller."""
-    actions = creations()
-    made = [(action.target.kind, action.target.name) for action in actions]
-    assert made == [
-        ("CompositePodGroup", "llama-zone-33333333"),
-        ("PodGroup", "llama-main-33333333-0"),
-        ("PodGroup", "llama-main-33333333-1"),
-        ("PodGroup", "llama-main-33333333-2"),
-    ]
-    specs = [action.body["spec"] for action in actions if action.body]
-    assert specs[0] == {
-        "workloadRef": {"templateName": "zone", "workloadName": stored()["metadata"]["name"]},
-        "schedulingPolicy": {"gang": {"minGroupCount": 3}},
-        "disruptionMode": WHOLE,
-        "schedulingConstraints": {"topology": [{"key": "zone"}]},
-    }
-    assert {spec["parentCompositePodGroupName"] for spec in specs[1:]} == {"llama-zone-33333333"}
-    assert [spec["schedulingPolicy"]["gang"]["minCount"] for spec in specs[1:]] == [2, 2, 1]
-    assert all(spec["schedulingConstraints"] == {"topology": [{"key": "rack"}]} for spec in specs[1:])
 
 
 def test_a_refused_composite_leaves_fallback_groups_for_all_below() -> None:
     """Its children would wait for a parent for ever."""
-    composite = creations()[0]
-    event, *fallback = composite.if_refused
-    assert [action.target.name for action in fallback] == [
-        f"llama-main-33333333-{block}" for block in range(3)
-    ]
+    plan = plan_pod_groups(observed(blocks(), workload=stored(), sources=SOURCES), NOW)
+    assert isinstance(plan, Plan), plan
+    event, *fallback = plan.actions[0].if_refused
+    assert [action.target.name for action in fallback] == BLOCKS
     assert all(action.body["spec"]["schedulingPolicy"] == {"basic": {}} for action in fallback if action.body)
     assert event.target.kind == "Event"
 
@@ -116,30 +73,16 @@ def test_where_composites_are_not_served_such_a_policy_is_invalid() -> None:
     assert isinstance(plan, Plan)
     assert (plan.reason, "CompositePodGroup" in plan.message) == (Reason.INVALID_POLICY, True)
     made = [action.target.name for action in plan.actions if action.target.kind == "PodGroup"]
-    assert made == [f"llama-main-33333333-{block}" for block in range(3)]
-
-
-NAME = "llama-zone-33333333"
-
-
-def zone(groups: int, *modifiers: Modifier) -> CompositePodGroup:
-    """The CompositePodGroup of the Job in blocks."""
-    return CompositePodGroup.read(a_composite(NAME, groups, *modifiers, root=blocks()))
+    assert made == BLOCKS
 
 
 def in_blocks(completed: str, *, pods: list[Object], groups: int = 3) -> Observed:
     """The Job in three blocks with indexes that have ended, its groups and its composite."""
     job = blocks(5, with_status(completedIndexes=completed))
-    made = [
-        a_pod_group(f"llama-main-33333333-{number}", placed, below(NAME), root=job) for number in range(3)
-    ]
+    made = [a_pod_group(name, placed, below(NAME), root=job) for name in BLOCKS]
+    zone = CompositePodGroup.read(a_composite(NAME, groups, root=blocks()))
     return observed(
-        job,
-        workload=stored(),
-        sources=SOURCES,
-        groups=made,
-        composites=(zone(groups),) if groups else (),
-        pods=pods,
+        job, workload=stored(), sources=SOURCES, groups=made, composites=(zone,) if groups else (), pods=pods
     )
 
 
@@ -147,14 +90,9 @@ def min_group_counts(given: Observed) -> list[tuple[str, int]]:
     """What is done about the CompositePodGroup, and its minGroupCount after."""
     decision = plan_resize(given, NOW)
     actions = decision.actions if isinstance(decision, Plan) else ()
-    return [
-        (
-            str(action.verb),
-            action.body["spec"]["schedulingPolicy"]["gang"]["minGroupCount"] if action.body else 0,
-        )
-        for action in actions
-        if action.target.kind == "CompositePodGroup"
-    ]
+    composites = (action for action in actions if action.target.kind == "CompositePodGroup")
+    specs = ((str(action.verb), (action.body or {}).get("spec")) for action in composites)
+    return [(verb, spec["schedulingPolicy"]["gang"]["minGroupCount"] if spec else 0) for verb, spec in specs]
 
 
 RUNNING = a_pod(blocks(5), 4, bound)

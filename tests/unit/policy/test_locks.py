@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from muster.objects.scheduling import Workload
 from muster.policy.model import Plan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.sources.source import (
-    LOCKED,
-    InvalidPolicy,
-    PolicySource,
-    PolicySourceKind,
-    resolve_policy,
-    source_of_workload,
-)
+from muster.policy.sources.source import PolicySource, PolicySourceKind, resolve_policy
 from tests.support.builders import NOW, a_job, a_jobset, a_replicated_job, observed, pods_of
 from tests.support.messages import mentions
 from tests.support.planning import plan_workload, resolve
@@ -42,23 +33,21 @@ def resolved(given: Any) -> ResolvedOwner:
     return owner
 
 
-def group(fields: str) -> str:
-    """A policy of one group with these fields."""
-    return f"workload: {{groups: [{{name: main, {fields}}}]}}"
+GROUP = "workload: {groups: [{name: main, %s}]}"
+FIELD = "workload.groups[0]"
 
 
 @pytest.mark.parametrize(
     ("policy", "locked", "facts"),
     [
         ("workload: {onFailure: Basic}", ALL, ("the owner", "workload.onFailure", WHERE)),
-        ("workload: {onScale: Flag}", ALL, ("the owner", "workload.onScale", WHERE)),
-        (group("disruptionMode: {single: {}}"), ALL, ("workload.groups[0].disruptionMode", WHERE)),
+        (GROUP % "disruptionMode: {single: {}}", ALL, (f"{FIELD}.disruptionMode", WHERE)),
         (
-            group("schedulingPolicy: {gang: {minCount: 1}}"),
+            GROUP % "schedulingPolicy: {gang: {minCount: 1}}",
             ALL,
-            ("workload.groups[0].schedulingPolicy.gang.minCount", WHERE),
+            (f"{FIELD}.schedulingPolicy.gang.minCount", WHERE),
         ),
-        (group("schedulingPolicy: {basic: {}}"), ALL, ("workload.groups[0].schedulingPolicy.basic", WHERE)),
+        (GROUP % "schedulingPolicy: {basic: {}}", ALL, (f"{FIELD}.schedulingPolicy.basic", WHERE)),
         ("workload: {schedulingTimeoutSeconds: 1, onTimeout: Basic}", ALL, ("workload.onTimeout", WHERE)),
         pytest.param("workload: {groups: [{name: x}]}", MODE, (), id="no way around: a group without label"),
         pytest.param("!!bool x", MODE, (), id="no way around: no policy"),
@@ -98,7 +87,6 @@ def test_under_the_lock_basic_no_pod_waits_for_an_invalid_policy(fields: str) ->
 def test_a_policy_gets_the_locked_values_that_it_does_not_set(policy: str | None) -> None:
     """The built-in default too."""
     owner = resolved(observed(JOB, sources=sources(policy)))
-    assert owner.failure is None
     assert owner.policy.holds
     assert [group.settings["disruptionMode"] for group in owner.tree] == [{"all": {}}]
 
@@ -115,20 +103,6 @@ def test_a_basic_group_of_stages_is_allowed_and_keeps_its_mode() -> None:
     assert [leaf.settings["disruptionMode"] for leaf in stages.children] == [{"all": {}}] * 2
 
 
-def test_the_workload_keeps_the_locked_values() -> None:
-    """Its groups keep the locked values when the lock is gone, and nothing is refused any more."""
-    decision = plan_workload(observed(JOB, sources=sources("workload: {groups: [{name: main}]}")), NOW)
-    assert isinstance(decision, Plan)
-    body: Any = decision.actions[0].body
-    assert json.loads(body["metadata"]["annotations"][LOCKED])["minCount"] == "All"
-    stored = source_of_workload(Workload.read(body))
-    assert {source.kind for source in stored} == {PolicySourceKind.STORED, PolicySourceKind.LOCKED}
-    owner = resolved(observed(JOB, workload=body, sources=stored))
-    assert owner.policy.kept
-    assert owner.policy.holds
-    assert owner.tree[0].settings["disruptionMode"] == {"all": {}}
-
-
 def test_locks_do_not_concern_pods_that_another_scheduler_groups() -> None:
     """Muster makes no groups for them."""
     (locks,) = sources(None)
@@ -136,4 +110,3 @@ def test_locks_do_not_concern_pods_that_another_scheduler_groups() -> None:
     upstream = PolicySource(PolicySourceKind.UPSTREAM, "the runtime", "")
     for source in (runtime, upstream):
         assert resolve_policy((locks, source)) == resolve_policy((source,))
-    assert isinstance(resolve_policy(sources("x")), InvalidPolicy)

@@ -58,7 +58,6 @@ ELSEWHERE = a_jobset_of_trainjob(modifiers=[MULTIKUEUE])
         (observed(a_job(named("j" * 64))), Reason.NAME_TOO_LONG),
         (observed(a_job(COMPLETE)), Reason.FINISHED),
         (observed(a_jobset(modifiers=[with_condition("Completed")])), Reason.FINISHED),
-        (observed(a_trainjob(with_condition("Failed"))), Reason.FINISHED),
         (observed(a_job(MULTIKUEUE)), Reason.MANAGED_ELSEWHERE),
         (observed(a_trainjob(MULTIKUEUE)), Reason.MANAGED_ELSEWHERE),
         (observed(a_trainjob(), jobset=ELSEWHERE), Reason.MANAGED_ELSEWHERE),
@@ -68,7 +67,6 @@ ELSEWHERE = a_jobset_of_trainjob(modifiers=[MULTIKUEUE])
         (observed(a_jobset(a_replicated_job("a", UPSTREAM))), Reason.UPSTREAM_GROUPS),
         (observed(a_job(template_spec(schedulingGroup={"podGroupName": "x"}))), Reason.BRING_YOUR_OWN_GROUP),
         (observed(a_job(template_spec(schedulerName="kai-scheduler"))), Reason.OTHER_SCHEDULER),
-        (observed(a_job(template_spec(schedulerName="volcano"))), Reason.OTHER_SCHEDULER),
         (observed(a_job(COSCHEDULING)), Reason.OTHER_SCHEDULER),
         (observed(a_job(VOLCANO)), Reason.OTHER_SCHEDULER),
         (observed(a_job(RESPONDERS)), Reason.EVICTION_RESPONDERS),
@@ -76,7 +74,6 @@ ELSEWHERE = a_jobset_of_trainjob(modifiers=[MULTIKUEUE])
         (observed(a_job(template_spec(priorityClassName="system-node-critical"))), Reason.PRIORITY_TOO_HIGH),
         (observed(a_job(label="none")), Reason.OPTED_OUT),
         (observed(a_job(label=None)), Reason.NOT_MARKED),
-        (observed(a_job(label="Main")), Reason.NOT_MARKED),
         (observed(a_job(owned_by(CRON_JOB), label=None)), Reason.OWNED_BY_ANOTHER),
     ],
 )
@@ -91,10 +88,9 @@ def test_left_alone(given: Observed, reason: Reason) -> None:
 THEIRS = a_users_workload(a_basic("llama-pgt-0"), name="llama-86f65b7bb7")
 
 
-@pytest.mark.parametrize("others", [[THEIRS], [a_users_workload(), THEIRS]])
-def test_the_workload_of_the_job_controller_is_left_alone(others: list[Object]) -> None:
+def test_the_workload_of_the_job_controller_is_left_alone() -> None:
     """With the gate WorkloadWithJob it groups all plain Jobs, also beside a user's own Workload."""
-    decision = resolve(observed(workload=THEIRS, others=others))
+    decision = resolve(observed(workload=THEIRS, others=[a_users_workload(), THEIRS]))
     assert isinstance(decision, NoOp)
     assert decision.reason == Reason.UPSTREAM_GROUPS
 
@@ -117,12 +113,10 @@ def of_owner(group: str, kind: str, name: str) -> Object:
     ("workloads", "is_used", "reason"),
     [
         ([a_users_workload(a_basic("main"))], True, None),
-        ([a_users_workload(a_gang("main", 2), a_basic("x"))], True, None),
         ([a_users_workload(name="llama-86f65b7bb7")], True, None),
         ([with_label(group_labels.MANAGED_BY, group_labels.MUSTER)], True, None),
         ([with_label(group_labels.OWNER_UID, ref(a_job()).uid)], True, None),
         ([of_owner("batch", "Job", "other")], False, None),
-        ([of_owner("batch", "CronJob", "llama")], False, None),
         ([of_owner("batch.volcano.sh", "Job", "llama")], False, None),
         ([a_users_workload(a_basic("llama-pgt-0"), name="llama-785fd98b5c")], False, None),
         ([a_users_workload(), a_users_workload(name="also")], False, Reason.TWO_WORKLOADS),

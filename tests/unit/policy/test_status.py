@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
 from muster.objects.resources import SchedulingApi
-from muster.policy import group_labels
 from muster.policy.groups.manifests import FALLBACK
-from muster.policy.model import Plan
 from tests.support.builders import (
-    NOW,
     Object,
-    a_child_job,
-    a_gang,
     a_job,
-    a_jobset,
     a_pod,
     a_pod_group,
-    a_replicated_job,
     a_workload,
     annotated,
     being_deleted,
@@ -27,7 +21,6 @@ from tests.support.builders import (
     gated,
     labelled,
     observed,
-    pods_of,
     with_condition,
     with_spec,
     with_status,
@@ -43,64 +36,42 @@ from tests.support.conditions import (
     refused,
 )
 from tests.support.messages import mentions
-from tests.support.planning import Observed, plan_workload
+from tests.support.planning import Observed
 
-UNFIT = with_condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available")
-
-
-def _at(second: int) -> dict[str, str]:
-    return {"lastTransitionTime": f"2026-11-21T07:00:{second:02}Z"}
-
-
-def _placed_at(second: int) -> Object:
-    """The Job's PodGroup, placed at this second."""
-    return a_pod_group(
-        NAME,
-        with_status(conditions=[{"type": "PodGroupInitiallyScheduled", "status": "True", **_at(second)}]),
-    )
-
-
-def _bound_at(second: int, index: int) -> Object:
-    return a_pod(
-        None,
-        index,
-        bound,
-        with_status(conditions=[{"type": "PodScheduled", "status": "True", **_at(second)}]),
-    )
-
-
-def _refused_at(second: int, index: int) -> Object:
-    pod = a_pod(None, index, gated(), UNFIT)
-    pod["status"]["conditions"][0] |= _at(second)
-    return pod
-
-
-LOST = a_job(with_status(failed=1))
-SUSPENDED = a_job(with_status(failed=1), with_spec(suspend=True))
-EVICTION = "preempted by a pod of higher priority"
-EVICTED = a_pod(
-    None,
-    1,
-    bound,
-    with_condition("DisruptionTarget", "True", "PreemptionByScheduler", EVICTION),
-    being_deleted,
-)
-UNFIT_POD = a_pod(None, 1, gated(), UNFIT)
 NODES = "0/3 nodes are available"
-ONE_CREATED = observed(groups=[PLACED], pods=[a_pod(None, 0)], failed_create="exceeded quota")
+UNFIT = with_condition("PodScheduled", "False", "Unschedulable", NODES)
+EVICTION = "preempted by a pod of higher priority"
+EVICTED = with_condition("DisruptionTarget", "True", "PreemptionByScheduler", EVICTION)
+
+
+def _since(second: int, kind: str, status: str = "True", reason: str = "") -> Any:
+    """A condition that an object has since this second."""
+    since = f"2026-11-21T07:00:{second:02}Z"
+    condition = {"type": kind, "status": status, "lastTransitionTime": since}
+    return with_status(conditions=[condition | {"reason": reason, "message": NODES}])
+
+
+def _placed(at: int, *, replacement_refused: int) -> Observed:
+    """A gang of two, one pod bound when it was placed, the other refused at another second."""
+    group = a_pod_group(NAME, _since(at, "PodGroupInitiallyScheduled"))
+    first = a_pod(None, 0, bound, _since(at, "PodScheduled"))
+    second = a_pod(None, 1, gated(), _since(replacement_refused, "PodScheduled", "False", "Unschedulable"))
+    return observed(groups=[group], pods=[first, second])
+
+
+def _placed_with(*pods: Object, owner: Object | None = None, failed_create: str = "") -> Observed:
+    return observed(owner, groups=[PLACED], pods=pods, failed_create=failed_create)
+
+
+LOST = with_status(failed=1)
 
 
 @pytest.mark.parametrize(
     ("given", "reason", "facts"),
     [
+        (observed(groups=[refused("Odd", "")], pods=FREE), "Unschedulable", ("Odd",)),
         pytest.param(
-            observed(groups=[refused("Odd", "")], pods=FREE),
-            "Unschedulable",
-            ("Odd",),
-            id="an unknown reason",
-        ),
-        pytest.param(
-            observed(groups=[PLACED], pods=[RUNNING[0], UNFIT_POD]),
+            _placed_with(RUNNING[0], a_pod(None, 1, gated(), UNFIT)),
             "Unschedulable",
             (NODES,),
             id="a replacement finds no room while the group still says it was placed",
@@ -112,46 +83,39 @@ ONE_CREATED = observed(groups=[PLACED], pods=[a_pod(None, 0)], failed_create="ex
             id="the group's refusal is over: a pod is bound, the other one follows",
         ),
         pytest.param(
-            observed(groups=[_placed_at(9)], pods=[_bound_at(9, 0), _refused_at(3, 1)]),
+            _placed(9, replacement_refused=3),
             "WaitingForScheduler",
             (1, 2),
             id="the pods' refusal is over: the group was placed since",
         ),
         pytest.param(
-            observed(groups=[_placed_at(1)], pods=[_bound_at(1, 0), _refused_at(3, 1)]),
+            _placed(1, replacement_refused=3),
             "Unschedulable",
             (NODES,),
             id="a replacement was refused after the others were bound",
         ),
         pytest.param(
-            ONE_CREATED,
+            _placed_with(a_pod(None, 0), failed_create="exceeded quota"),
             "SchedulingGated",
             ("1 of 2 pods exist", "exceeded quota"),
             id="a gang that was placed before waits for a pod that could not be created",
         ),
+        (_placed_with(RUNNING[0], owner=a_job(LOST)), "MembersLost", (1, 2)),
         pytest.param(
-            observed(LOST, groups=[PLACED], pods=RUNNING[:1]),
-            "MembersLost",
-            (1, 2),
-            id="a member was lost, and its Job counts it as failed",
-        ),
-        pytest.param(
-            observed(groups=[PLACED], pods=[RUNNING[0], EVICTED]),
+            _placed_with(RUNNING[0], a_pod(None, 1, bound, EVICTED, being_deleted)),
             "MembersLost",
             (1, 2, EVICTION),
             id="a member is being evicted, and its Job does not say so yet",
         ),
         pytest.param(
-            observed(SUSPENDED, groups=[PLACED]),
+            _placed_with(owner=a_job(LOST, with_spec(suspend=True))),
             "WaitingForPods",
             (0, 2),
             id="a suspended Job has lost no member, although it counts one of before",
         ),
     ],
 )
-def test_the_reason_and_message_of_a_waiting_group(
-    given: Observed, reason: str, facts: tuple[object, ...]
-) -> None:
+def test_why_a_group_waits(given: Observed, reason: str, facts: tuple[object, ...]) -> None:
     """The message names the group, and quotes what others say of it."""
     *condition, message = planned_conditions(given)["PodGroupsScheduled"]
     assert condition == ["False", reason]
@@ -176,61 +140,52 @@ def test_a_replacement_is_checked_again_until_the_scheduler_has_answered(
     if pod_reason:
         with_condition("PodScheduled", "False", pod_reason, NO_ROOM)(replacement)
     owner = a_job(with_status(failed=failed))
-    plan = planned(observed(owner, groups=[PLACED], pods=[RUNNING[0], replacement]))
-    assert plan.requeue == again
+    assert planned(_placed_with(RUNNING[0], replacement, owner=owner)).requeue == again
 
 
 TRIO = [a_pod(None, index, bound) for index in range(3)]
-OLD_API = SchedulingApi("v1alpha2", composites=False)
+OF_136: dict[str, Any] = {"groups": [PLACED], "scheduling": SchedulingApi("v1alpha2", composites=False)}
 ONE_DONE = a_job(with_status(completedIndexes="0"))
-STRANGER = labelled({"app.kubernetes.io/managed-by": "someone", "muster.dev/owner-uid": ""})
+
+
+def _foreign(min_count: int = 2) -> Observed:
+    """The gang's group, which a user created under its name."""
+    stranger = labelled({"app.kubernetes.io/managed-by": "someone", "muster.dev/owner-uid": ""})
+    return observed(
+        workload=a_workload(), groups=[a_pod_group(NAME, stranger, min_count=min_count)], pods=FREE
+    )
+
+
+def _fallback(text: str) -> Observed:
+    return observed(groups=[a_pod_group(NAME, annotated({FALLBACK: text}))], pods=FREE)
 
 
 @pytest.mark.parametrize(
     ("given", "condition", "expected", "facts"),
     [
         pytest.param(
-            observed(ONE_DONE, groups=[PLACED], pods=[FREE[1]], scheduling=OLD_API),
+            observed(ONE_DONE, pods=[FREE[1]], **OF_136),
             "PodGroupsScheduled",
             ("False", "GangSizeFixed"),
             ("v1alpha2", 2, 1),
             id="1.36: fewer pods are left than minCount, which is immutable",
         ),
         pytest.param(
-            observed(a_job(pods=3), workload=a_workload(), groups=[PLACED], pods=TRIO, scheduling=OLD_API),
+            observed(a_job(pods=3), workload=a_workload(), pods=TRIO, **OF_136),
             "PodGroupsReady",
             ("True", "GangSizeFixed"),
             ("v1alpha2", 2, 3),
             id="1.36: a gang that cannot grow",
         ),
-        pytest.param(
-            observed(workload=a_workload(), groups=[a_pod_group(NAME, STRANGER)], pods=FREE),
-            "PodGroupsReady",
-            ("True", "PodGroupsExist"),
-            ("Job team-a/llama", NAME),
-            id="a group that a user created under the name is adopted",
-        ),
-        pytest.param(
-            observed(workload=a_workload(), groups=[a_pod_group(NAME, STRANGER, min_count=3)], pods=FREE),
-            "PodGroupsReady",
-            ("False", "NotMusters"),
-            (NAME, 3, 2),
-            id="a group that a user created and that has fewer pods than its minCount",
-        ),
-        pytest.param(
-            observed(groups=[a_pod_group(NAME, annotated({FALLBACK: "RefusedByApi: no such: class"}))]),
+        (_foreign(), "PodGroupsReady", ("True", "PodGroupsExist"), ("Job team-a/llama", NAME)),
+        (_foreign(3), "PodGroupsReady", ("False", "NotMusters"), (NAME, 3, 2)),
+        (
+            _fallback("RefusedByApi: no such: class"),
             "PodGroupsReady",
             ("False", "RefusedByApi"),
             (NAME, "no such: class"),
-            id="a fallback group has its reason",
         ),
-        pytest.param(
-            observed(groups=[a_pod_group(NAME, annotated({FALLBACK: "whatever"}))], pods=FREE),
-            "PodGroupsReady",
-            ("False", "NotMusters"),
-            (NAME,),
-            id="somebody else wrote why there is no gang, in no words of Muster",
-        ),
+        (_fallback("whatever"), "PodGroupsReady", ("False", "NotMusters"), (NAME,)),
     ],
 )
 def test_groups_that_are_not_as_wanted(
@@ -240,25 +195,3 @@ def test_groups_that_are_not_as_wanted(
     status, reason, message = planned_conditions(given)[condition]
     assert (status, reason) == expected
     assert mentions(message, *facts)
-
-
-def test_pods_of_a_template_that_upstream_groups_get_a_fallback_group() -> None:
-    """Admission stamps its pods by the group label alone; both steps say the same of it."""
-    delegated = annotated({group_labels.UPSTREAM_TEMPLATE: "sim"})
-    jobset = a_jobset(a_replicated_job("workers"), a_replicated_job("sim", delegated, label="sim"))
-    jobs = [a_child_job(jobset, name, 0) for name in ("workers", "sim")]
-    workload = a_workload(a_gang("workers", 2), root=jobset)
-    plan = plan_workload(observed(jobset, jobs=jobs, pods=pods_of(jobs[1]), workload=workload), NOW)
-    assert isinstance(plan, Plan)
-    group, status, event = plan.actions
-    reason, _, why = (group.body or {})["metadata"]["annotations"][FALLBACK].partition(": ")
-    assert (group.target.name, reason) == ("llama-sim-22222222", "UpstreamGroups")
-    (ready,) = (status.body or {})["status"]["conditions"]
-    assert (ready["status"], ready["reason"]) == ("False", "UpstreamGroups")
-    assert (event.body or {})["message"] == ready["message"]
-    groups = [
-        a_pod_group("llama-workers-22222222", root=jobset),
-        a_pod_group("llama-sim-22222222", annotated({FALLBACK: f"{reason}: {why}"}), root=jobset),
-    ]
-    given = observed(jobset, jobs=jobs, pods=pods_of(jobs[1]), workload=workload, groups=groups)
-    assert planned_conditions(given)["PodGroupsReady"] == ("False", reason, ready["message"])
