@@ -108,11 +108,10 @@ class ManualPipeline:
 
     def end(self, phase: str, *pods: Object) -> None:
         """Let pods succeed or fail."""
+        how: Any = {"patch": PatchType.MERGE, "manager": "test", "subresource": "status"}
         for pod in pods:
-            name, status = pod["metadata"]["name"], {"status": {"phase": phase}}
-            patch, part = PatchType.MERGE, "status"
             self.client.patch(
-                PODS, name, self.namespace, status, patch=patch, manager="test", subresource=part
+                PODS, pod["metadata"]["name"], self.namespace, {"status": {"phase": phase}}, **how
             )
 
     def live(self, label: str = "") -> list[Object]:
@@ -206,12 +205,8 @@ CHANGES = {
         4,
         restarted_after_a_sibling_ended,
         {
-            "PodGroup prefill": 2,
-            "PodGroup decode": 2,
-            "CompositePodGroup chat": 2,
-            "template chat": 2,
-            "template prefill": 2,
-            "template decode": 2,
+            **{f"template {name}": 2 for name in ("chat", "prefill", "decode")},
+            **dict.fromkeys(("PodGroup prefill", "PodGroup decode", "CompositePodGroup chat"), 2),
         },
         4,
         4,
@@ -223,14 +218,9 @@ CHANGES = {
 def server() -> Iterator[ApiServer]:
     """An embedded cluster without Muster's functions."""
     with ApiServer() as server:
-        policies = [
-            manifest
-            for manifest in manifests.load()
-            if manifest["kind"].startswith("MutatingAdmissionPolicy")
-        ]
-        server.load(
-            [*resource_definitions(), *policies, node("node-1", cpu="500"), node("node-2", cpu="500")]
-        )
+        policies = [body for body in manifests.load() if body["kind"].startswith("MutatingAdmissionPolicy")]
+        nodes = [node(name, cpu="500") for name in ("node-1", "node-2")]
+        server.load([*resource_definitions(), *policies, *nodes])
         fast = KubeletOptions(run_delay=0.02, delete_delay=0.02)
         with Controllers(server.url, kubelet=fast, job=JobOptions(failure_backoff=0.1)):
             yield server

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cluster.interface import Object
+from muster.cluster import errors
+from muster.cluster.interface import Object, Objects
 from muster.cluster.observe import sweep
 from muster.cluster.observe.owner import read_owner
-from muster.objects.resources import NODES, PODS, WORKLOADS
+from muster.cluster.observe.snapshot import Snapshot
+from muster.objects.resources import NODES, PODS, WORKLOADS, Resource
 from muster.policy.model import NoOp, Plan
 from muster.runtime.steps import step_named
 from tests.support.builders import (
@@ -16,6 +18,7 @@ from tests.support.builders import (
     a_job,
     a_jobset,
     a_jobset_of_trainjob,
+    a_namespace,
     a_pod,
     a_pod_group,
     a_trainjob,
@@ -30,10 +33,7 @@ from tests.support.builders import (
     owned_by,
     pods_of,
     ref,
-    with_condition,
-    with_spec,
 )
-from tests.unit.cluster.counting import CountingSnapshot
 
 TEAM = "team-a"
 TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
@@ -45,6 +45,32 @@ ASIDE = a_jobset(modifiers=[named("aside"), owned_by(TRAINJOB)])
 VOLCANO = an_object("batch.volcano.sh/v1alpha1", "Job", "llama", "volcano-uid")
 OF_VOLCANO = a_users_workload()
 OF_VOLCANO["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}
+
+
+class CountingSnapshot(Snapshot):
+    """Remembers reads as `get Job llama` and `list Pod`; kinds in `missing` are not served."""
+
+    def __init__(self, *objects: Object, missing: tuple[str, ...] = ()) -> None:
+        super().__init__([a_namespace(), *objects])
+        self.reads: list[str] = []
+        self._missing = missing
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        """As the snapshot's."""
+        self._read(resource, f"get {resource.kind} {name}")
+        return super().get(resource, name, namespace)
+
+    def list(
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
+    ) -> Objects:
+        """As the snapshot's."""
+        self._read(resource, f"list {resource.kind}")
+        return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
+
+    def _read(self, resource: Resource, what: str) -> None:
+        self.reads.append(what)
+        if resource.kind in self._missing:
+            raise errors.ApiGone("404 page not found", status=404)
 
 
 @pytest.mark.parametrize(
@@ -64,20 +90,6 @@ def test_who_is_the_owner(subject: Object, objects: tuple[Object, ...], owner: s
     """UIDs and API groups distinguish owners, names do not."""
     live, _ = read_owner(CountingSnapshot(*objects), ref(subject))
     assert (f"{live.owner.kind} {live.owner.metadata.name}" if live.owner else "") == owner
-
-
-def test_a_sweep_looks_at_root_owners() -> None:
-    """Not at what another of them controls, nor what has ended, nor Jobs without a group label."""
-    objects = (
-        *CHAIN,
-        a_jobset(modifiers=[named("alone")]),
-        a_job(named("plain"), label=None),
-        a_job(named("done"), with_condition("Complete")),
-        a_job(named("marked")),
-        a_job(named("broken"), with_spec(parallelism="many")),
-    )
-    found = [f"{one.kind} {one.name}" for one in sweep.owners(CountingSnapshot(*objects), TEAM)]
-    assert found == ["TrainJob llama", "JobSet alone", "Job marked", "Job broken"]
 
 
 GONE = labelled({"muster.dev/owner-uid": "gone"})
