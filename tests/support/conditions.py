@@ -6,29 +6,19 @@ from muster.policy.model import Plan
 from tests.support.builders import (
     NOW,
     Object,
-    a_job,
     a_pod,
     a_pod_group,
-    annotated,
     bound,
     gated,
-    named,
-    of_uid,
     placed,
     with_condition,
 )
 from tests.support.planning import Observed, plan_conditions
 
 NAME = "llama-main-33333333"
-SINCE = "2026-11-21T08:00:00Z"
 PLACED = a_pod_group(NAME, placed)
 FREE = [a_pod(None, index, gated()) for index in range(2)]
 RUNNING = [a_pod(None, index, bound) for index in range(2)]
-FALLBACK = a_pod_group(
-    NAME,
-    annotated({"muster.dev/fallback": "RefusedByApi: no such: class"}),
-    root=a_job(named("other"), of_uid("another")),
-)
 NO_ROOM = "minCount (2) cannot be satisfied: 0 scheduled, 2 remaining"
 
 
