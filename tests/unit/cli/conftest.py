@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from muster.cli import main
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from tests.support import builders as b
 
 Muster = Callable[..., Result]
 Filed = Callable[[str, Any], str]
@@ -27,14 +29,17 @@ def muster() -> Muster:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    """A kubeconfig of an embedded API server."""
-    from muster.simulator.apiserver import ApiServer  # noqa: PLC0415 - only these cases need one
-
+def server() -> Iterator[ApiServer]:
+    """An embedded API server with every kind and the namespace team-a."""
     with ApiServer() as running:
-        path = tmp_path / "kubeconfig"
-        path.write_text(running.kubeconfig())
-        yield str(path)
+        running.load([*resource_definitions(), b.a_namespace()])
+        yield running
+
+
+@pytest.fixture
+def kubeconfig(server: ApiServer, filed: Filed) -> str:
+    """A kubeconfig of the embedded API server."""
+    return filed("kubeconfig", server.kubeconfig())
 
 
 @pytest.fixture
@@ -49,9 +54,10 @@ def filed(tmp_path: Path) -> Filed:
     return write
 
 
-def without_folder(text: str, folder: Path) -> str:
-    """Return a text without the folder of the test's own files, which differs from run to run."""
-    return text.replace(f"{folder}/", "")
+def a_config_map(namespace: str = "team-a", **data: str) -> Any:
+    """The ConfigMap with the policy of a namespace, or of the administrator."""
+    metadata = {"name": "muster-policy", "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
 def assert_names(text: str, *names: str) -> None:

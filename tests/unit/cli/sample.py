@@ -6,37 +6,30 @@ from typing import Any
 
 import yaml
 
-Object = dict[str, Any]
+from tests.support import builders as b
+from tests.support.builders import Object
+
 UID = "6b31a4b2-d677-4455-9150-43f1a8adc214"
 
 
 def a_job(**changed: Any) -> Object:
     """An Indexed Job that mark-jobs has labelled; `changed` replaces fields of its spec."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "sweep", "namespace": "team", "uid": UID, "resourceVersion": "7"},
-        "spec": {
-            "parallelism": 2,
-            "completions": 2,
-            "completionMode": "Indexed",
-            "managedBy": "kubernetes.io/job-controller",
-            "template": {
-                "metadata": {"labels": {"muster.dev/group": "main"}},
-                "spec": {"containers": [{"name": "main", "image": "busybox"}]},
-            },
-            **changed,
-        },
-    }
+    job = b.a_job(b.with_spec(**changed), b.named("sweep"), b.of_uid(UID))
+    job["metadata"]["namespace"] = "team"
+    return job
+
+
+def a_pod(name: str = "sweep-0-abcde") -> Object:
+    """A pod of the Job, stamped and gated."""
+    pod = b.a_pod(a_job(), 0, b.named(name), b.of_uid(name))
+    pod["metadata"]["namespace"] = "team"
+    pod["spec"]["containers"][0]["image"] = "busybox"
+    return pod
 
 
 def a_namespace() -> Object:
     """The namespace of the Job, opted in."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": "team", "labels": {"muster.dev/gang-jobs": "enabled"}},
-    }
+    return b.a_namespace(b.named("team"))
 
 
 def an_event(found: Object | None = None, happened: str = "add", **attributes: Any) -> Object:

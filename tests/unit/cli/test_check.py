@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from muster.cluster.errors import ClusterError, TooManyRequests
+from muster.cluster.errors import TooManyRequests
 from muster.cluster.http.client import Client
 from muster.cluster.observe.snapshot import Snapshot
 from muster.data import EVENTING
@@ -17,7 +16,7 @@ from muster.operator.check import Finding, Level, check_cluster, check_installat
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from muster.simulator.overlays import load
 from tests.support import builders as b
-from tests.unit.cli.conftest import Muster, assert_names
+from tests.unit.cli.conftest import Filed, Muster, a_config_map, assert_names
 
 POLICIES = load(EVENTING / "admission")
 GROUP = "llama-main-33333333"
@@ -32,40 +31,29 @@ def findings(iterator: Iterator[Finding]) -> dict[str, tuple[Level, str]]:
 
 
 @pytest.fixture
-def check(muster: Muster, tmp_path: Path) -> Check:
+def check(muster: Muster, filed: Filed) -> Check:
     """`muster check` of an API server: the exit status, and the level of each line by what it is about."""
 
     def run(server: ApiServer, *options: str) -> tuple[int, dict[str, str]]:
-        (tmp_path / "kubeconfig").write_text(server.kubeconfig())
-        result = muster("check", *options, "--kubeconfig", str(tmp_path / "kubeconfig"))
+        result = muster("check", *options, "--kubeconfig", filed("kubeconfig", server.kubeconfig()))
         columns = [line.split(maxsplit=1) for line in result.stdout.splitlines()]
         return result.exit_code, {rest.partition(": ")[0]: level for level, rest in columns}
 
     return run
 
 
+SERVED = ("scheduling API", "CompositePodGroup", "stored groups", "pod.spec.schedulingGroup", "JobSet")
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        pytest.param(
-            {},
-            {
-                **dict.fromkeys(["scheduling API", "CompositePodGroup", "stored groups"], "ok"),
-                **dict.fromkeys(["pod.spec.schedulingGroup", "admission policies", "JobSet"], "ok"),
-                "Knative Serving": "FAIL",
-            },
-            id="1.37 with its gates is fit but for Knative",
-        ),
-        pytest.param(
+        ({}, {**dict.fromkeys(SERVED, "ok"), "admission policies": "ok", "Knative Serving": "FAIL"}),
+        (
             {"gates": Gates(generic_workload=False)},
             {"scheduling API": "FAIL", "admission policies": "ok"},
-            id="without the gate there is no scheduling API",
         ),
-        pytest.param(
-            {"release": "1.36"},
-            {"scheduling API": "ok", "minCount": "warn", "CompositePodGroup": "warn"},
-            id="1.36 does not let minCount change",
-        ),
+        ({"release": "1.36"}, {"scheduling API": "ok", "minCount": "warn", "CompositePodGroup": "warn"}),
     ],
 )
 def test_versions_and_gates_of_the_cluster_are_reported(
@@ -90,22 +78,15 @@ def test_who_groups_plain_jobs(on: bool, state: str) -> None:
     assert (status, jobs["items"]) == (200, [])
 
 
-class Unlistable(Client):
-    """A cluster whose lists of stored objects fail."""
-
-    error: ClusterError
-
-    def list(self, *_: Any, **__: Any) -> Any:
-        """What the API server says instead."""
-        raise self.error
-
-
-def test_groups_that_cannot_be_listed() -> None:
+def test_groups_that_cannot_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     """What 1.36 stored has to go before the upgrade to 1.37; the API server's message shows it."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise TooManyRequests('no kind "PodGroup" is registered for version "x/v1alpha2"')
+
+    monkeypatch.setattr(Client, "list", refuse)
     with ApiServer() as server:
-        client = Unlistable.for_server(server.url)
-        client.error = TooManyRequests('no kind "PodGroup" is registered for version "x/v1alpha2"')
-        found = findings(check_cluster(client, "nowhere"))
+        found = findings(check_cluster(Client.for_server(server.url), "nowhere"))
     assert found["stored groups"][0] == Level.FAIL
     assert "docs/install.md" in found["stored groups"][1]
     level, message = found["pod.spec.schedulingGroup"]  # a namespace that was just deleted leaves it open
@@ -115,31 +96,22 @@ def test_groups_that_cannot_be_listed() -> None:
 
 def test_the_installation() -> None:
     """Policies with their bindings, a namespace that is opted in, and the administrator's policy."""
-    policy = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "muster-policy", "namespace": "muster-system"},
-        "data": {"policy": "workload: {onScale: Sometimes}", "locked": "{onFailure: Hold}"},
-    }
+    policy = a_config_map("muster-system", policy="workload: {onScale: No}", locked="{onFailure: Hold}")
     with ApiServer() as server:
         client = Client.for_server(server.url)
         nothing = findings(check_installation(client))
         server.load([*POLICIES, policy, b.a_namespace()])
         everything = findings(check_installation(client))
-    where = "ConfigMap muster-system/muster-policy, key"
+    kinds = ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+    label, where = "label muster.dev/gang-jobs", "ConfigMap muster-system/muster-policy, key"
     assert {about: level for about, (level, _) in nothing.items()} == {
-        "MutatingAdmissionPolicy": "FAIL",
-        "MutatingAdmissionPolicyBinding": "FAIL",
-        "label muster.dev/gang-jobs": "warn",
+        **dict.fromkeys(kinds, "FAIL"),
+        label: "warn",
     }
     assert {about: level for about, (level, _) in everything.items()} == {
-        "MutatingAdmissionPolicy": "ok",
-        "MutatingAdmissionPolicyBinding": "ok",
-        "label muster.dev/gang-jobs": "ok",
+        **dict.fromkeys([*kinds, label, f"{where} locked"], "ok"),
         f"{where} policy": "FAIL",
-        f"{where} locked": "ok",
     }
-    assert_names(everything["label muster.dev/gang-jobs"][1], "team-a")
 
 
 def a_member(*modifiers: b.Modifier) -> Any:
@@ -147,25 +119,22 @@ def a_member(*modifiers: b.Modifier) -> Any:
     return b.a_pod(b.a_job(), 0, b.stamped(GROUP), b.gated(GATE), *modifiers)
 
 
-def without_label(pod: Any) -> None:
-    """Remove the group label."""
-    del pod["metadata"]["labels"]["muster.dev/group"]
+UNLABELLED = a_member()
+del UNLABELLED["metadata"]["labels"]["muster.dev/group"]
 
 
 @pytest.mark.parametrize(
     ("objects", "place", "stranded"),
     [
-        pytest.param([b.a_namespace()], 0, "team-a", id="a namespace is opted in"),
-        pytest.param(POLICIES[:2], 1, "muster-", id="a policy is there"),
-        pytest.param([b.a_pod_group(), a_member()], 2, "team-a/llama-0", id="a pod has our gate"),
-        pytest.param([a_member(without_label)], 2, "team-a/llama-0", id="a pod has our gate, without label"),
-        pytest.param(
-            [a_member(b.with_spec(schedulingGates=[]))], 3, "team-a/llama-0", id="a pod waits for a group"
-        ),
-        pytest.param([b.a_namespace(enabled=False)], None, "", id="no namespace opted in"),
-        pytest.param([b.a_pod_group(), a_member(b.bound)], None, "", id="a gang that runs goes on"),
-        pytest.param([a_member(b.succeeded)], None, "", id="what has finished waits for nothing"),
-        pytest.param([b.a_pod_group(), a_member(b.gated("other"))], None, "", id="the gate of others"),
+        ([b.a_namespace()], 0, "team-a"),
+        (POLICIES[:2], 1, "muster-"),
+        ([b.a_pod_group(), a_member()], 2, "team-a/llama-0"),
+        ([UNLABELLED], 2, "team-a/llama-0"),
+        ([a_member(b.with_spec(schedulingGates=[]))], 3, "team-a/llama-0"),
+        ([b.a_namespace(enabled=False)], None, ""),
+        ([b.a_pod_group(), a_member(b.bound)], None, ""),
+        ([a_member(b.succeeded)], None, ""),
+        ([b.a_pod_group(), a_member(b.gated("other"))], None, ""),
     ],
 )
 def test_what_an_uninstall_would_strand(objects: list[Any], place: int | None, stranded: str) -> None:

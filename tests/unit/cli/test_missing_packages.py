@@ -19,20 +19,12 @@ main()
 
 @pytest.mark.parametrize(
     ("package", "arguments"),
-    [
-        pytest.param("click", ["--help"], id="the command line itself"),
-        pytest.param("cel_expr_python", ["explain", "eventing/examples/racks.yaml"], id="admission policies"),
-    ],
+    [("click", ["--help"]), ("cel_expr_python", ["explain", "eventing/examples/racks.yaml"])],
 )
 def test_the_pip_command_is_printed(package: str, arguments: list[str]) -> None:
     """One line with the extra to install, and exit status 1."""
-    ran = subprocess.run(
-        [sys.executable, "-c", WITHOUT, package, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=30,
-    )
+    command = [sys.executable, "-c", WITHOUT, package, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert (ran.returncode, ran.stdout) == (1, "")
     (line,) = ran.stderr.splitlines()
     assert package in line

@@ -11,11 +11,11 @@ from tests.unit.cli.conftest import Muster, assert_names
 
 
 def test_the_objects_at_the_start_and_at_the_end_are_recorded(
-    muster: Muster, tmp_path: Path, server: str
+    muster: Muster, tmp_path: Path, kubeconfig: str
 ) -> None:
     """In files that only their owner may read."""
     events, objects = tmp_path / "e.jsonl", tmp_path / "objects.yaml"
-    options = ["--kubeconfig", server, "--objects", str(objects), "--for", "0.2"]
+    options = ["--kubeconfig", kubeconfig, "--objects", str(objects), "--for", "0.2"]
     result = muster("record", str(events), *options)
     assert result.exit_code == 0, result.output
     assert_names(result.stdout.splitlines()[-1], str(objects), "start", "end")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 
 from muster.cluster.http.client import Client
 from muster.events.dead_letters import MOST_BYTES, SELECTOR, of_request, to_config_map
@@ -24,11 +23,9 @@ HOME = "muster-system"
 class RedriveCluster:
     """An embedded API server with dead letters."""
 
-    def __init__(self, server: ApiServer, kubeconfig: Path) -> None:
+    def __init__(self, server: ApiServer, muster: Muster, kubeconfig: str) -> None:
         """Create the namespace of Muster."""
-        kubeconfig.write_text(server.kubeconfig())
-        self.kubeconfig = str(kubeconfig)
-        self.client = Client.for_server(server.url)
+        self.client, self._muster, self._kubeconfig = Client.for_server(server.url), muster, kubeconfig
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
         self.client.create(NAMESPACES, body, manager="test")
 
@@ -42,60 +39,60 @@ class RedriveCluster:
         self.client.create(CONFIGMAPS, to_config_map(letter, HOME), manager="test")
         return letter.name
 
+    def redrive(self, *arguments: str) -> Result:
+        """Call `muster redrive` for the cluster."""
+        return self._muster("redrive", "--kubeconfig", self._kubeconfig, *arguments)
+
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[RedriveCluster]:
+def cluster(server: ApiServer, muster: Muster, kubeconfig: str) -> RedriveCluster:
     """A cluster without dead letters."""
-    with ApiServer() as server:
-        yield RedriveCluster(server, tmp_path / "kubeconfig")
+    return RedriveCluster(server, muster, kubeconfig)
 
 
-def test_the_list_names_the_function_and_its_answer(muster: Muster, cluster: RedriveCluster) -> None:
+def test_the_list_names_the_function_and_its_answer(cluster: RedriveCluster) -> None:
     """One row for each letter, also of a ConfigMap that holds no event any more."""
     for arguments in ([], ["--all"]):
-        assert muster("redrive", "--kubeconfig", cluster.kubeconfig, *arguments).stdout == "no dead letters\n"
+        assert cluster.redrive(*arguments).stdout == "no dead letters\n"
     name, unanswered = cluster.store(), cluster.store(id="2", knativeerrordest="", knativeerrorcode="")
     broken = to_config_map(of_request(*structured(EVENT | {"id": "3"})), HOME)
     cluster.client.create(CONFIGMAPS, broken | {"data": {}}, manager="test")
-    result = muster("redrive", "--kubeconfig", cluster.kubeconfig)
+    result = cluster.redrive()
     assert result.exit_code == 0
     assert_names(result.stdout, name, "create-workload", '500 {"reason": "Invalid"}', "Job team-a/llama")
     assert_names(result.stdout, broken["metadata"]["name"])
-    entries = json.loads(muster("redrive", "--kubeconfig", cluster.kubeconfig, "-o", "json").stdout)
+    entries = json.loads(cluster.redrive("-o", "json").stdout)
     assert {entry["name"]: entry["function"] for entry in entries}[unanswered] == "-"
 
 
-def test_what_the_broker_accepts_is_deleted(muster: Muster, cluster: RedriveCluster) -> None:
+def test_what_the_broker_accepts_is_deleted(cluster: RedriveCluster) -> None:
     """A letter that the broker refuses, or redirects, or that has lost its data, is kept."""
     cluster.store(id="1")
-    kept = {
-        cluster.store(id="2"),
-        cluster.store(id="3"),
-        cluster.store(id="4", data={"words": "x" * MOST_BYTES}),
-    }
+    for change in ({"id": "2"}, {"id": "3"}, {"id": "4", "data": {"words": "x" * MOST_BYTES}}):
+        cluster.store(**change)
     answers = ScriptedResponse(202), ScriptedResponse(503), ScriptedResponse(302, headers={"Location": "/"})
     with serving(*answers) as broker:
-        result = muster("redrive", "--kubeconfig", cluster.kubeconfig, "--all", "--to", broker.url)
+        result = cluster.redrive("--all", "--to", broker.url)
     assert result.exit_code == 1
-    assert len(cluster.letters()) == len(kept)
+    assert len(cluster.letters()) == 3
     assert all(request.body["musterredrive"] == "1" for request in broker.requests)
 
 
-def test_named_letters_alone_are_sent(muster: Muster, cluster: RedriveCluster) -> None:
+def test_named_letters_alone_are_sent(cluster: RedriveCluster) -> None:
     """A name that is none is bad input."""
     first, second = cluster.store(), cluster.store(id="2")
     with serving(ScriptedResponse(202)) as broker:
-        assert muster("redrive", "--kubeconfig", cluster.kubeconfig, first, "--to", broker.url).exit_code == 0
+        assert cluster.redrive(first, "--to", broker.url).exit_code == 0
     assert cluster.letters() == [second]
-    unknown = muster("redrive", "--kubeconfig", cluster.kubeconfig, "dead-letter-x")
+    unknown = cluster.redrive("dead-letter-x")
     assert unknown.exit_code == 2
     assert_names(unknown.stderr, "dead-letter-x")
 
 
-def test_a_broker_that_is_not_there(muster: Muster, cluster: RedriveCluster) -> None:
+def test_a_broker_that_is_not_there(cluster: RedriveCluster) -> None:
     """On a cluster without Knative the broker has to be named."""
     name = cluster.store()
-    result = muster("redrive", "--kubeconfig", cluster.kubeconfig, "--all")
+    result = cluster.redrive("--all")
     assert result.exit_code == 1
     assert_names(result.stderr, "Broker muster-system/muster", "--to")
     assert cluster.letters() == [name]
