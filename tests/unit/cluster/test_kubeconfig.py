@@ -38,11 +38,10 @@ def write(path: Path, user: dict[str, Any], server: str = "http://127.0.0.1:1", 
     return path
 
 
-@pytest.mark.parametrize("user", [{"token": "a"}, {"exec": PLUGIN}])
-def test_credentials_are_sent(tmp_path: Path, user: dict[str, Any]) -> None:
+def test_the_credentials_of_a_plugin_are_sent(tmp_path: Path) -> None:
     """As kubectl sends them."""
     with serving(ScriptedResponse(body={})) as server:
-        client_of(str(write(tmp_path / "config", user, server.url))).raw("GET", "/version")
+        client_of(str(write(tmp_path / "config", {"exec": PLUGIN}, server.url))).raw("GET", "/version")
     assert server.requests[0].headers["authorization"] == "Bearer a"
 
 

@@ -79,21 +79,6 @@ def test_unreadable_attributes(change: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("headers", "body", "path"),
-    [
-        ({}, b"{}", "ce-source"),
-        ({"ce-time": "yesterday"}, b"{}", "ce-time"),
-        (STRUCTURED, b"[]", "body"),
-        (STRUCTURED, b"{", "body"),
-    ],
-)
-def test_no_event(headers: dict[str, str], body: bytes, path: str) -> None:
-    """What is no CloudEvent in either mode is refused."""
-    with pytest.raises(UnreadableEvent, match=f"^{path}: "):
-        parse(headers, body)
-
-
-@pytest.mark.parametrize(
     ("data", "path"),
     [
         (None, "data"),

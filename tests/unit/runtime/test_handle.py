@@ -132,13 +132,3 @@ def test_a_wait_for_a_run_ends_at_the_deadline() -> None:
     assert [answer.status for answer in answers] == [503, 503]
     assert {json.loads(answer.body)["reason"] for answer in answers} == {"DeadlineExceeded"}
     assert function.runs == ["1"]
-
-
-def test_stop_waits_for_events_in_work() -> None:
-    """They are counted until they are answered."""
-    with Held() as function:
-        answer = function.send()
-        assert not function.handler.in_flight.wait_until_none(0.01)
-        function.release.set()
-        assert function.handler.in_flight.wait_until_none(5)
-        assert answer.result().status == 200

@@ -11,14 +11,7 @@ import pytest
 from muster.cluster import errors
 from muster.runtime.config import BadSettingError, Settings, from_environment
 from muster.runtime.serve import main
-from tests.unit.runtime.fakes import FakeCluster, a_client, an_event, until
-
-
-def test_an_empty_path_is_no_redirect() -> None:
-    """No broker follows one: the event would be lost."""
-    headers, body = an_event()
-    answer = a_client().post("/", headers=headers, data=body, environ_overrides={"PATH_INFO": ""})
-    assert answer.status_code == 200
+from tests.unit.runtime.fakes import FakeCluster, a_client, until
 
 
 def test_a_function_is_alive_while_the_api_server_is_away() -> None:

@@ -1,4 +1,4 @@
-"""What the contract cases of brokers do not reach: manifests, timers, replays and the end of a broker."""
+"""What the contract cases of brokers do not reach: manifests, timers and the end of a broker."""
 
 from __future__ import annotations
 
@@ -51,32 +51,6 @@ def test_what_is_not_simulated_is_refused(manifest: dict[str, Any]) -> None:
         a_wiring(manifest)
 
 
-def test_a_replay_is_in_order_and_without_waits() -> None:
-    """Without workers events are delivered as they came, replies behind them, and retries at once."""
-    heard: list[str] = []
-    reply = EVENT.with_attributes(id="reply", type="made")
-
-    def first(headers: Mapping[str, str], _body: bytes, _timeout: float | None) -> Answer:
-        heard.append(f"first {headers['Ce-Id']}")
-        return Answer(503) if heard == ["first 1"] else Answer(200, reply.headers())
-
-    def second(headers: Mapping[str, str], _body: bytes, _timeout: float | None) -> Answer:
-        heard.append(f"second {headers['Ce-Id']}")
-        return Answer(202)
-
-    sweeps = [{"exact": {"type": "dev.muster.sweep"}}]
-    broker = Broker(
-        a_wiring(a_trigger("first", filters=sweeps, delivery=AGAIN), a_trigger("second")),
-        {"first": first, "second": second},
-        workers=0,
-    )
-    broker.publish(EVENT)
-    broker.publish(EVENT.with_attributes(id="2"))
-    assert broker.pump() == 6
-    assert heard == ["first 1", "first 1", "second 1", "first 2", "second 2", "second reply", "second reply"]
-    assert broker.idle()
-
-
 def test_a_broker_that_stops_makes_no_dead_letters() -> None:
     """An event that waits to be tried again was refused by nobody."""
     tried, reports = threading.Event(), list[Report]()
@@ -114,14 +88,3 @@ def test_a_ping_comes_in_time() -> None:
     event = ping.event()
     event.validate()
     assert (event["type"], event["cluster"]) == ("dev.knative.sources.ping", "eu-1")
-
-
-@pytest.mark.parametrize(
-    "event", [{"data": {"a": [1, None]}}, {"datacontenttype": "image/png", "data_base64": "iVBORw=="}, {}]
-)
-def test_a_structured_event_is_the_same_in_binary_mode(event: dict[str, Any]) -> None:
-    """As recordings have it, and back."""
-    structured = {**EVENT.attributes, **event}
-    assert CloudEvent.from_structured(structured).structured() == structured
-    sent = CloudEvent.from_structured(structured)
-    assert CloudEvent.from_http(sent.headers(), sent.data) == sent

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import queue
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from muster.cluster.errors import Expired, Unavailable
 from muster.cluster.http.client import Client
 from muster.objects.resources import JOBS, PODS, Resource
 from muster.simulator.overlays import UnsupportedManifestError
-from muster.simulator.source import ChangeType, Mode, Sender, Source, SourceSpec, WatchedKind, to_event
+from muster.simulator.source import Mode, Sender, Source, SourceSpec, WatchedKind
 from muster.simulator.source import source as source_module
 from muster.simulator.source.wiring import guess_resource
 
@@ -122,31 +121,6 @@ def test_a_watch_that_cannot_go_on_loses_the_changes_in_between(started: Start) 
     cluster.changes.put(("ADDED", _job("after", "91")))
     assert broker.next() == ("add", "after")
     assert [version for _, _, version in cluster.watches] == ["10", "90"]
-
-
-def test_an_event_has_the_object_or_a_reference() -> None:
-    """As the adapter sends them; a cluster-scoped object has an empty namespace."""
-    runtime = {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": "torch"},
-    }
-    headers, body = to_event(ChangeType.ADD, runtime, Mode.REFERENCE, "https://10.96.0.1:443")
-    assert headers == {
-        "Ce-Specversion": "1.0",
-        "Ce-Type": "dev.knative.apiserver.ref.add",
-        "Ce-Source": "https://10.96.0.1:443",
-        "Ce-Subject": "/apis/trainer.kubeflow.org/v1alpha1/namespaces//clustertrainingruntimes/torch",
-        "Ce-Apiversion": "trainer.kubeflow.org/v1alpha1",
-        "Ce-Kind": "ClusterTrainingRuntime",
-        "Ce-Name": "torch",
-        "Ce-Namespace": "",
-        "Content-Type": "application/json",
-    }
-    assert json.loads(body) == {"apiVersion": runtime["apiVersion"], "kind": runtime["kind"], "name": "torch"}
-    headers, body = to_event(ChangeType.UPDATE, _job("llama", "7"), Mode.RESOURCE, "")
-    assert headers["Ce-Type"] == "dev.knative.apiserver.resource.update"
-    assert json.loads(body) == _job("llama", "7")
 
 
 @pytest.mark.parametrize(
