@@ -5,7 +5,6 @@ python -m tests.examples.golden     writes them anew; review the diff
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,24 +27,6 @@ FOLDER = Path(__file__).parent / "golden"
 NOW = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 
 
-def objects_of(example: Path) -> Objects:
-    """The objects of an example."""
-    return first(read_snapshots([example])).objects
-
-
-def a_trainjob_on(runtime: str) -> Objects:
-    """A TrainJob of four nodes on a shipped runtime."""
-    spec = {"runtimeRef": {"name": runtime}, "trainer": {"numNodes": 4}}
-    return [
-        {
-            "apiVersion": "trainer.kubeflow.org/v1alpha1",
-            "kind": "TrainJob",
-            "metadata": {"name": "job", "namespace": "team-a"},
-            "spec": spec,
-        }
-    ]
-
-
 def explained(objects: Objects) -> str:
     """The explanations of all owners in a file."""
     assumed = assume_cluster(objects)
@@ -55,23 +36,16 @@ def explained(objects: Objects) -> str:
 
 def made(objects: Objects) -> list[dict[str, Any]]:
     """The Workload and the groups that come of a file, as their bodies are sent."""
-    return list(_made(objects))
-
-
-def _made(objects: Objects) -> Iterator[dict[str, Any]]:
-    assumed = assume_cluster(objects)
+    assumed, bodies = assume_cluster(objects), []
     for owner in assumed.owners:
         cluster = DryRunCluster(assumed.objects)
         for name in ("create_workload", "create_pod_groups"):
             step = steps.step_named(name)
             plan = step.plan(step.observe(cluster, KubernetesObject.read(owner).ref), NOW)
             if isinstance(plan, Plan):
-                yield from (to_document(step, plan)["actions"][index]["body"] for index in _all(plan))
+                bodies += [action["body"] for action in to_document(step, plan)["actions"]]
                 cluster = cluster.after(plan)
-
-
-def _all(plan: Plan) -> range:
-    return range(len(plan.actions))
+    return bodies
 
 
 NAMES = [*(example.stem for example in EXAMPLES), *(f"runtime-{name}" for name in RUNTIMES)]
@@ -79,10 +53,17 @@ GOLDENS = [FOLDER / f"{name}.{kind}" for name in NAMES for kind in ("txt", "yaml
 
 
 def named(name: str) -> Objects:
-    """What the golden files of a name are about: an example, or a TrainJob on a runtime."""
-    if name.startswith("runtime-"):
-        return a_trainjob_on(name.removeprefix("runtime-"))
-    return objects_of(next(path for path in EXAMPLES if path.stem == name))
+    """What the golden files of a name are about: an example, or a TrainJob of four nodes on a runtime."""
+    runtime = name.removeprefix("runtime-")
+    if runtime == name:
+        return first(read_snapshots([EVENTING / "examples" / f"{name}.yaml"])).objects
+    trainjob = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "job", "namespace": "team-a"},
+        "spec": {"runtimeRef": {"name": runtime}, "trainer": {"numNodes": 4}},
+    }
+    return [trainjob]
 
 
 def content(path: Path) -> str:

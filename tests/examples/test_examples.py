@@ -9,11 +9,10 @@ import pytest
 
 from muster.cluster.http.client import Client
 from muster.objects.resources import by_kind
-from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.examples import golden
+from tests.support import builders as b
 from tests.support.holding import holds
-
-ALL_GATES = Gates()
 
 
 @pytest.mark.parametrize("path", golden.GOLDENS, ids=lambda path: str(path.name))
@@ -31,9 +30,11 @@ def test_no_golden_file_is_left_over() -> None:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
-    """An API server that has every kind and no object."""
-    with ApiServer(gates=ALL_GATES) as server:
-        server.load(resource_definitions())
+    """An API server that has every kind and the namespaces of the examples."""
+    bodies = (body for name in golden.NAMES for body in golden.made(golden.named(name)))
+    namespaces = [b.a_namespace(b.named(name)) for name in {body["metadata"]["namespace"] for body in bodies}]
+    with ApiServer() as server:
+        server.load([*resource_definitions(), *namespaces])
         yield Client.for_server(server.url)
 
 
@@ -41,15 +42,9 @@ def client() -> Iterator[Client]:
 def test_the_api_server_accepts_the_created_objects(client: Client, name: str) -> None:
     """Every Workload and group is created, with all its fields kept."""
     bodies = [body for body in golden.made(golden.named(name)) if body["kind"] != "Event"]
-    for namespace in {body["metadata"]["namespace"] for body in bodies}:
-        resource = by_kind("v1", "Namespace")
-        if client.get(resource, namespace) is None:
-            home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
-            client.create(resource, home, manager="test")
     for body in bodies:
-        stored = client.create(by_kind(body["apiVersion"], body["kind"]), body, manager="test")
+        resource, metadata = by_kind(body["apiVersion"], body["kind"]), body["metadata"]
+        stored = client.create(resource, body, manager="test")
         assert holds(stored["spec"], body["spec"]), stored["spec"]
-        client.delete(
-            by_kind(body["apiVersion"], body["kind"]), body["metadata"]["name"], body["metadata"]["namespace"]
-        )
+        client.delete(resource, metadata["name"], metadata["namespace"])
     assert bodies or name == "kai-queue"

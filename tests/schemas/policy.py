@@ -6,7 +6,7 @@ python -m tests.schemas.policy     writes them anew from shared/muster/policy/so
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -57,70 +57,56 @@ def crd_patch() -> list[Schema]:
     A CRD has no references, hence one copy of a group for each level that a tree may have.
     """
     schema = for_editors()
-    return [
-        {
-            "op": "add",
-            "path": f"{_PLACE}/{name}",
-            "value": _structural(schema["properties"][name], schema["$defs"], LEVELS),
-        }
-        for name in _ADDED
-    ]
+    values = {name: _structural(schema["properties"][name], schema["$defs"], LEVELS) for name in _ADDED}
+    return [{"op": "add", "path": f"{_PLACE}/{name}", "value": value} for name, value in values.items()]
 
 
 def _plain(schema: Any) -> Any:
     """Without pydantic's titles and defaults, and without null, which is as good as absent."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
-    if not isinstance(schema, Mapping):
+    if not isinstance(schema, dict):
         return schema
     choices = [choice for choice in schema.get("anyOf", ()) if choice != {"type": "null"}]
     if len(choices) == 1:
-        return _plain({**{key: value for key, value in schema.items() if key != "anyOf"}, **choices[0]})
+        return _plain({key: value for key, value in schema.items() if key != "anyOf"} | choices[0])
+    plain = {key: _plain(value) for key, value in schema.items() if key not in {*_DROPPED, "properties"}}
     if "properties" in schema:
-        names = {name: _plain(found) for name, found in schema["properties"].items()}
-        schema = {**schema, "properties": names}
-    if "description" in schema:
-        schema = {**schema, "description": schema["description"].partition("\n")[0]}
-    return {
-        key: found if key == "properties" else _plain(found)
-        for key, found in schema.items()
-        if key not in _DROPPED
-    }
+        properties = {name: _plain(found) for name, found in schema["properties"].items()}
+        plain = {
+            key: properties if key == "properties" else plain[key] for key in schema if key not in _DROPPED
+        }
+    if "description" in plain:
+        plain["description"] = plain["description"].partition("\n")[0]
+    return plain
 
 
-def _structural(schema: Schema, definitions: Mapping[str, Schema], levels: int) -> Schema:
+def _structural(schema: Schema, definitions: Schema, levels: int) -> Schema:
     """The schema with its references put in, and child groups down to so many levels."""
-    name = schema.get("$ref", "").rpartition("/")[2]
-    if name:
-        return _structural(definitions[name], definitions, levels)
+    if "$ref" in schema:
+        return _structural(definitions[schema["$ref"].rpartition("/")[2]], definitions, levels)
     structural = {key: value for key, value in schema.items() if key != "additionalProperties"}
     if "const" in structural:
         structural["enum"] = [structural.pop("const")]
     if "items" in structural:
         structural["items"] = _structural(structural["items"], definitions, levels)
-    properties = structural.get("properties", {})
-    if "groups" in properties and levels == 0:
-        properties = {**properties, "groups": _NO_MORE}
-    if properties:
+    if "properties" in structural:
         structural["properties"] = {
-            key: _structural(value, definitions, levels - (key == "groups"))
-            for key, value in properties.items()
+            key: _NO_MORE
+            if key == "groups" and levels == 0
+            else _structural(value, definitions, levels - (key == "groups"))
+            for key, value in structural["properties"].items()
         }
     return structural
 
 
-def main() -> None:
-    """Write all files."""
-    contents = ((FOR_EDITORS, for_editors()), (LOCKED_FIELDS, of_locked_fields()), (CRD_PATCH, crd_patch()))
-    for path, content in contents:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(as_text(content))
-
-
-def as_text(content: Schema | list[Schema]) -> str:
-    """As the files have it."""
-    return json.dumps(content, indent=1) + "\n"
+def files() -> dict[Path, str]:
+    """The text of each file."""
+    contents = {FOR_EDITORS: for_editors(), LOCKED_FIELDS: of_locked_fields(), CRD_PATCH: crd_patch()}
+    return {path: json.dumps(content, indent=1) + "\n" for path, content in contents.items()}
 
 
 if __name__ == "__main__":
-    main()
+    for file, text in files().items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)

@@ -107,9 +107,7 @@ REPLIES: dict[str, type[BaseModel]] = {
 
 def schemas() -> dict[Path, str]:
     """JSON Schema (2020-12) of the data of every reply event, by file."""
-    return {
-        FOLDER / f"{name}.json": _schema(name, model.model_json_schema()) for name, model in REPLIES.items()
-    }
+    return {FOLDER / f"{name}.json": _schema(name, of.model_json_schema()) for name, of in REPLIES.items()}
 
 
 def _schema(name: str, schema: dict[str, Any]) -> str:
@@ -117,12 +115,7 @@ def _schema(name: str, schema: dict[str, Any]) -> str:
     return json.dumps(head | schema | {"title": name}, indent=1) + "\n"
 
 
-def main() -> None:
-    """Write the files."""
+if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     for path, text in schemas().items():
         path.write_text(text)
-
-
-if __name__ == "__main__":
-    main()

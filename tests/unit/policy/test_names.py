@@ -1,6 +1,6 @@
 """Names of groups never change: they are pinned literally; and which pods and Jobs are stamped.
 
-The other variants of the admission policies are in tests/contract/admission.
+The other variants of the admission policies are in tests/contract.
 """
 
 from __future__ import annotations

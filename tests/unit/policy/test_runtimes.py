@@ -1,4 +1,4 @@
-"""mark_runtime: the fields that it writes into a runtime; tests/contract/runtimes stores them."""
+"""mark_runtime: the fields that it writes into a runtime; tests/contract stores them."""
 
 from __future__ import annotations
 
