@@ -37,14 +37,9 @@ def stamp_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[s
 
 def label_at_birth(job: dict[str, Any], namespace_labels: Mapping[str, str] = ENABLED) -> str | None:
     """The group label that a Job's template gets; None if it is left alone."""
-    return label_between(job, admitted(_json(job), namespace_labels))
-
-
-def label_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """The group label that a Job's template has after its creation and had not before."""
     given, label = (
-        (job["spec"]["template"].get("metadata", {}).get("labels") or {}).get(group_labels.GROUP)
-        for job in (before, after)
+        (each["spec"]["template"].get("metadata", {}).get("labels") or {}).get(group_labels.GROUP)
+        for each in (job, admitted(_json(job), namespace_labels))
     )
     return label if given is None else None
 

@@ -54,19 +54,13 @@ def a_namespace(*modifiers: Modifier, enabled: bool = True) -> Object:
 
 def a_job(*modifiers: Modifier, pods: int = 2, label: str | None = "main") -> Object:
     """Return the Indexed Job `llama` of two pods, labelled `main` as the policy mark-jobs labels it."""
-    spec = {
-        "parallelism": pods,
-        "completions": pods,
-        "completionMode": "Indexed",
-        "template": a_template(label),
-    }
-    return an_object("batch/v1", "Job", "llama", JOB_UID, with_spec(**spec), *modifiers)
+    return an_object("batch/v1", "Job", "llama", JOB_UID, with_spec(**_indexed(pods, label)), *modifiers)
 
 
-def a_template(label: str | None = None, **labels: str) -> Object:
-    """Return a pod template with one container; `label` is its label muster.dev/group."""
-    group = {group_labels.GROUP: label} if label else {}
-    return {"metadata": {"labels": {**group, **labels}}, "spec": {"containers": [{"name": "node"}]}}
+def _indexed(pods: int, label: str | None) -> Object:
+    labels = {group_labels.GROUP: label} if label else {}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "node"}]}}
+    return {"parallelism": pods, "completions": pods, "completionMode": "Indexed", "template": template}
 
 
 def a_replicated_job(
@@ -78,25 +72,10 @@ def a_replicated_job(
     step: str = "",
     after: tuple[str, ...] = (),
 ) -> Object:
-    """Return one entry of a JobSet's replicatedJobs.
-
-    Args:
-        name: the entry's name.
-        *modifiers: change the Job template.
-        pods: parallelism and completions of each Job.
-        replicas: number of Jobs.
-        label: label muster.dev/group of the pod template, as a user sets it.
-        step: label of the Trainer's ancestor step.
-        after: dependsOn: replicatedJobs that must be Complete first.
-    """
+    """Return a replicatedJob; `step` is its Trainer step, those in `after` must be Complete first."""
     template: Object = {
         "metadata": {"labels": {group_labels.ANCESTOR: step} if step else {}},
-        "spec": {
-            "parallelism": pods,
-            "completions": pods,
-            "completionMode": "Indexed",
-            "template": a_template(label),
-        },
+        "spec": _indexed(pods, label),
     }
     entry: Object = {"name": name, "replicas": replicas, "groupName": "default"}
     entry["template"] = _modified(template, modifiers)
@@ -113,10 +92,8 @@ def a_jobset(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
 
 def a_trainjob(*modifiers: Modifier) -> Object:
     """Return the TrainJob `llama`, which uses the runtime torch-distributed."""
-    spec = {"runtimeRef": {"name": "torch-distributed", "kind": "ClusterTrainingRuntime"}}
-    return an_object(
-        "trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", TRAINJOB_UID, with_spec(**spec), *modifiers
-    )
+    spec = with_spec(runtimeRef={"name": "torch-distributed", "kind": "ClusterTrainingRuntime"})
+    return an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", TRAINJOB_UID, spec, *modifiers)
 
 
 def a_jobset_of_trainjob(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
@@ -149,7 +126,9 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
 
 def pods_of(job: Object, *modifiers: Modifier) -> list[Object]:
     """Return the pods that the Job controller creates at once, stamped and gated as stamp-pods does."""
-    return [a_pod(job, index, *modifiers) for index in range(min(_parallelism(job), _completions(job)))]
+    counts = [job["spec"].get(field) for field in ("parallelism", "completions")]
+    count = min((number for number in counts if number is not None), default=1)
+    return [a_pod(job, index, *modifiers) for index in range(count)]
 
 
 def a_pod(job: Object | None = None, index: int = 0, *modifiers: Modifier) -> Object:
@@ -187,7 +166,6 @@ def a_workload(*templates: Object, root: Object | None = None, modifiers: Iterab
 
 
 OURS = {"app.kubernetes.io/managed-by": "muster"}
-"""Label of every object that Muster creates."""
 
 
 def a_users_workload(*templates: Object, root: Object | None = None, name: str = "mine") -> Object:
@@ -217,15 +195,8 @@ def a_pod_group(
     root = root or a_job()
     policy = {"basic": {}} if min_count is None else {"gang": {"minCount": min_count}}
     ours = (labelled(OURS | {"muster.dev/owner-uid": root["metadata"]["uid"]}), owned_by(root))
-    return an_object(
-        "scheduling.k8s.io/v1beta1",
-        "PodGroup",
-        name,
-        f"{name}-uid",
-        with_spec(schedulingPolicy=policy),
-        *ours,
-        *modifiers,
-    )
+    spec = with_spec(schedulingPolicy=policy)
+    return an_object("scheduling.k8s.io/v1beta1", "PodGroup", name, f"{name}-uid", spec, *ours, *modifiers)
 
 
 def named(name: str) -> Modifier:
@@ -355,11 +326,7 @@ def observed(
     pods: Iterable[Object] = (),
     **rest: Any,
 ) -> Observed:
-    """Return the `Observed` of a step; by default only `a_job()` and its enabled namespace.
-
-    An owner that is a JobSet is also used as `jobset`, an owner that is a Job as the only one of `jobs`.
-    Other fields of `Observed` (subject, sources, ...) are passed on unchanged.
-    """
+    """Return the `Observed` of an owner, by default `a_job()`; a JobSet is its `jobset`, a Job its `jobs`."""
     body = a_job() if owner is None else owner
     if body["kind"] == "JobSet":
         jobset = body
@@ -388,12 +355,3 @@ def _modified(body: Object, modifiers: Iterable[Modifier]) -> Object:
     for modify in modifiers:
         modify(body)
     return body
-
-
-def _parallelism(job: Object) -> int:
-    return int(job["spec"].get("parallelism", 1))
-
-
-def _completions(job: Object) -> int:
-    completions = job["spec"].get("completions")
-    return _parallelism(job) if completions is None else int(completions)

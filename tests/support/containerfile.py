@@ -21,11 +21,7 @@ class Instruction:
 
     @property
     def command(self) -> list[str]:
-        """The arguments of RUN or ENTRYPOINT in exec form (a JSON list, which no shell interprets).
-
-        Raises:
-            ValueError: they are in shell form.
-        """
+        """The arguments of RUN or ENTRYPOINT in exec form (a JSON list, which no shell interprets)."""
         arguments: list[str] = json.loads(self.rest)
         return arguments
 

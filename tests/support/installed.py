@@ -26,13 +26,8 @@ def build_wheel(folder: Path) -> Path:
 class Installed:
     """A virtual environment with the wheel and its declared dependencies, and nothing else.
 
-    The dependencies are links to what is installed here, so no package index is needed.
-
-    Args:
-        folder: an empty folder.
-        wheel: the wheel.
-        extras: of the wheel.
-        others: further packages, such as `pytest`.
+    The dependencies are links to what is installed here, so no package index is needed. `others` are further
+    packages, such as `pytest`.
     """
 
     def __init__(
@@ -40,19 +35,9 @@ class Installed:
     ) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         self.bin = folder / "bin"
-        python = str(self.bin / "python")
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "--python",
-            python,
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--no-index",
-        ]
-        subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(self.bin / "python")]
+        install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+        subprocess.run([*pip, *install], check=True, capture_output=True)
         packages = folder / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
         roots = [Requirement(f"muster-gangs[{','.join(extras)}]"), *map(Requirement, others)]
         for distribution in _dependencies(roots):

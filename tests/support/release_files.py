@@ -17,11 +17,7 @@ _NAME = re.compile(r"(?<!\S)muster-\S+\.(?:yaml|tgz)(?!\S)")
 
 
 class ReleaseFiles:
-    """A release, and the chart of the next one.
-
-    Args:
-        folder: an empty folder.
-    """
+    """A release, and the chart of the next one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

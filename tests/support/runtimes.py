@@ -14,14 +14,7 @@ REF = ObjectRef("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", "", "
 
 
 def a_runtime(policy: str | None, *, labels: Any = None, spec: Any = None, pods: Any = None) -> Object:
-    """Return a runtime of `node` and then `launcher`, which is the Trainer's trainer step.
-
-    Args:
-        policy: annotation with the policy; None for no annotation.
-        labels: labels of the pod template of `node`.
-        spec: further fields of the runtime's spec.
-        pods: further fields of the pod spec of `node`.
-    """
+    """Return a runtime of `node` (whose pods have `labels` and the fields `pods`), and then `launcher`."""
     node: Object = {"spec": {"containers": [], **(pods or {})}}
     if labels:
         node["metadata"] = {"labels": labels}
