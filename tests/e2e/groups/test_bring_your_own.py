@@ -9,7 +9,7 @@ import pytest
 
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob, with_policy
+from tests.e2e.support.owners import Object, a_job, a_jobset, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -49,19 +49,6 @@ def test_a_users_own_workload_is_used_under_any_name_and_never_written(story: Re
     (workload,) = story.recording.now("Workload").values()
     assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
     assert story.group("workers")["spec"]["workloadRef"]["workloadName"] == "by-hand"
-
-
-def test_a_users_own_workload_is_used_for_a_trainjob(story: RealStory) -> None:
-    """Two of three nodes run where there is room for two; the Workload is never written."""
-    story.add_nodes(1, cpu=2)
-    own = a_workload("by-hand", "bert", {"trainer": 2}, group="trainer.kubeflow.org", kind="TrainJob")
-    own = story.create(own)
-    story.create(a_trainjob("bert", "torch-distributed", nodes=3))
-    story.wait("two pods run", lambda now: now.running() == 2)
-    story.recording.quiet()
-    assert story.policy("trainer") == GANG_OF_2
-    (workload,) = story.recording.now("Workload").values()
-    assert workload["metadata"]["resourceVersion"] == own["metadata"]["resourceVersion"]
 
 
 def test_a_basic_template_of_any_name_opts_a_job_out_of_its_gang(story: RealStory) -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from click.testing import CliRunner
 
-from muster.cli import main
 from muster.events.dead_letters import SELECTOR
 from tests.cluster.cluster import ClusterOptions
 from tests.cluster.processes import until
@@ -20,7 +18,7 @@ from tests.e2e.installation import test_readiness
 from tests.e2e.owners import test_jobs, test_restarts, test_suspension, test_trainjobs
 from tests.e2e.policies import test_runtimes
 from tests.e2e.support.dead_letters import nonsense
-from tests.e2e.support.muster import NAMESPACE, Muster
+from tests.e2e.support.muster import NAMESPACE
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
 
@@ -63,20 +61,6 @@ def test_one_process_does_the_work_of_every_step(story: RealStory, stage: RealSt
     assert writers == {"create-workload", "create-pod-groups", "patch-pods", "resize-gang", "emit-conditions"}
 
 
-def test_a_restart_of_the_only_pod_loses_nothing(story: RealStory, muster_on_it: Muster) -> None:
-    """While it is away the pods wait, gated; once it is back they run: retries, or else the next sweep."""
-    story.add_nodes(2)
-    with muster_on_it.without_function(SERVICE):
-        story.create(a_job("sweep", pods=3))
-        story.wait("three pods are made", lambda now: len(now.pods()) == 3)
-        story.recording.quiet()
-        assert story.running() == 0
-    for _ in range(3):
-        muster_on_it.sweep()
-        assert muster_on_it.idle()
-    story.wait("three pods run", lambda now: now.running() == 3)
-
-
 def test_dead_letters_are_kept_with_the_path_of_their_function(stage: RealStage) -> None:
     """The trigger's path leads to the function, and the sink's path to the store in the same process."""
     letters = stage.muster.dead_letters
@@ -97,10 +81,3 @@ def stored_letters(stage: RealStage) -> dict[str, str]:
     """The functions of the dead letters that are stored, by name: the restart above may leave some."""
     items = stage.cluster.api.must("GET", LETTERS, query={"labelSelector": SELECTOR})["items"]
     return {obj["metadata"]["name"]: obj["data"]["function"] for obj in items}
-
-
-def test_muster_check_finds_all_of_it(stage: RealStage) -> None:
-    """The cluster is fit, and the admission policies are installed."""
-    kubeconfig = ["--kubeconfig", str(stage.cluster.kubeconfig)]
-    checked = CliRunner().invoke(main, ["check", *kubeconfig])
-    assert [line for line in checked.output.splitlines() if line.startswith("FAIL")] == []

@@ -53,19 +53,6 @@ def test_a_job_scaled_up_grows_its_gang(story: RealStory) -> None:
     story.wait("minCount is six", lambda now: _min_counts(now) == (6, 6))
 
 
-def test_a_job_scaled_down_shrinks_its_gang(story: RealStory) -> None:
-    """Two pods go; minCount follows at once, so that a replacement is placed."""
-    story.add_nodes(2)
-    job = story.create(a_job("sweep", pods=4, cpu=3))
-    story.wait("four pods run", lambda now: now.running() == 4)
-
-    _scale(story, job, 2)
-    story.wait("minCount is two", lambda now: _min_counts(now) == (2, 2))
-    story.wait("two pods run", lambda now: now.running() == 2 and len(now.pods()) == 2)
-
-    _fail_and_be_replaced(story, story.pods()[0])
-
-
 def test_a_replacement_after_others_finished_is_placed(story: RealStory) -> None:
     """With every pod that succeeded minCount falls, else a failed one's replacement would wait for ever."""
     story.add_nodes(1)

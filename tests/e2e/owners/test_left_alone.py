@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from muster.replay.summary import group_of
-from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
+from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -46,27 +46,3 @@ def test_a_group_that_the_user_brought_is_kept(story: RealStory) -> None:
     assert set(story.groups()) == {"mine"}
     assert {group_of(pod) for pod in story.pods()} == {"mine"}
     assert story.recording.now("Workload") == {}
-
-
-def test_a_labelled_job_stays_a_gang_when_its_namespace_opts_out(story: RealStory) -> None:
-    """The group label is in its template: replacements are stamped as before, and new Jobs are plain."""
-    story.add_nodes(1)
-    story.create(a_job("sweep", pods=3))
-    story.wait("three pods run", lambda now: now.running() == 3)
-    (group,) = story.groups()
-    story.opt_out()
-    story.create(a_job("later", pods=2))
-    story.wait("the new Job's pods run", lambda now: now.running() == 5)
-    assert len(story.ungrouped()) == 2
-
-    (first, *_) = story.members(group)
-    story.finish_pods([first], "Failed")
-    story.wait(
-        "a replacement runs",
-        lambda now: now.running() == 5 and first["metadata"]["name"] not in _names(now.members(group)),
-    )
-    assert len(story.members(group)) == 3
-
-
-def _names(pods: list[Object]) -> set[str]:
-    return {pod["metadata"]["name"] for pod in pods}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cluster import manifests
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, a_trainjob, with_policy
+from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -53,30 +53,3 @@ def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
         assert muster_on_it.idle()
     story.wait("two pods run", lambda now: now.running() == 2)
     assert story.policy("main") == {"gang": {"minCount": 2}}
-
-
-def test_a_repaired_policy_counts_for_the_next_jobset_only(story: RealStory) -> None:
-    """The pods of a fallback group stay in it, those of a restart too; the JobSet after it is a gang."""
-    story.add_nodes(1)
-    broken = a_jobset("sim", {"workers": (1, 2)}, max_restarts=1)
-    repaired = "workload: {groups: [{name: workers}]}"
-    created = story.create(with_policy(broken, "workload: {groups: [{name: wrokers}]}"))
-    story.wait("two pods run", lambda now: now.running() == 2)
-    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", "InvalidPolicy")
-    story.patch(created, {"metadata": {"annotations": {POLICY: repaired}}})
-    (fallback_group,) = story.groups()
-
-    before = {pod["metadata"]["uid"] for pod in story.pods()}
-    story.finish_pods(story.pods()[:1], "Failed")
-    story.wait(
-        "two new pods run",
-        lambda now: now.running() == 2 and not before & {pod["metadata"]["uid"] for pod in now.pods()},
-    )
-    assert set(story.groups()) == {fallback_group}
-    assert story.policy("workers") == {"basic": {}}
-
-    story.create(with_policy(a_jobset("next", {"workers": (1, 3)}), repaired))
-    story.wait("five pods run", lambda now: now.running() == 5)
-    policies = {name: group["spec"]["schedulingPolicy"] for name, group in story.groups().items()}
-    assert policies.pop(fallback_group) == {"basic": {}}
-    assert list(policies.values()) == [{"gang": {"minCount": 3}}]

@@ -90,17 +90,6 @@ def test_an_elastic_gang_starts_with_the_pods_that_fit(story: RealStory) -> None
     assert story.policy("trainer") == {"gang": {"minCount": 1}}
 
 
-def test_an_invalid_policy_that_holds_keeps_the_pods_gated(story: RealStory) -> None:
-    """No pod runs without the gang; the owner says why."""
-    story.add_nodes(1)
-    policy = "workload: {onFailure: Hold, groups: [{name: mian}]}"
-    story.create(with_policy(a_job("sweep", pods=3), policy))
-    story.wait_for_reason("Job", "sweep", "PodGroupsReady", "InvalidPolicy")
-    story.recording.quiet()
-    assert (story.running(), story.groups()) == (0, {})
-    assert all(story.gates(pod) == {"muster.dev/pod-group"} for pod in story.pods())
-
-
 def test_flagged_scaling_leaves_the_gang_and_says_so(story: RealStory, stage: Any) -> None:
     """The gang keeps its size; the owner's condition says what differs, at the latest with a sweep."""
     story.add_nodes(1)
@@ -135,18 +124,3 @@ def test_a_runtime_with_a_policy_makes_gangs_in_namespaces_that_did_not_opt_in(
     story.recording.quiet()
     assert story.running() == 3
     assert story.policy("workers") == {"gang": {"minCount": 3}}
-
-
-def test_a_kai_queue_is_on_the_pods_before_the_first_exists(story: RealStory) -> None:
-    """Queue and schedulerName from the runtime; no group and no gate, though the namespace opted in."""
-    runtime = story.create(a_runtime(story.api, "mine", "kaiScheduler: {queue: team-a}"))
-    queue = {"kai.scheduler/queue": "team-a"}
-    story.wait_for(runtime, "it has the queue", lambda now: template_labels(now) == queue)
-    story.create(a_trainjob("bert", "mine", kind="TrainingRuntime", nodes=2))
-    story.wait("two pods exist", lambda now: len(now.pods()) == 2)
-    for pod in story.pods():
-        assert pod["spec"]["schedulerName"] == "kai-scheduler"
-        assert pod["metadata"]["labels"]["kai.scheduler/queue"] == "team-a"
-        assert (group_of(pod), story.gates(pod)) == ("", set())
-    story.recording.quiet()
-    assert story.groups() == story.recording.now("Workload") == {}

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from muster.objects import yaml_files
-from tests.cluster import kubectl, manifests
-from tests.cluster.api import JSON_PATCH
+from tests.cluster import kubectl
 from tests.e2e.support.owners import POLICY, Object, a_runtime, a_trainjob, template_labels, with_policy
 from tests.e2e.support.story import RealStory
-from tests.schemas.policy import crd_patch
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
-GANG: Object = {"name": "workers", "replicatedJobs": ["node"], "schedulingPolicy": {"gang": {"minCount": 2}}}
-WORKERS = json.dumps({"workload": {"groups": [GANG]}})
+
+GANG = "{name: workers, replicatedJobs: [node], schedulingPolicy: {gang: {minCount: 2}}}"
 
 
 def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: RealStory) -> None:
     """The runtime's group has the name and the minCount of its policy; without it the group labels go."""
     story.add_nodes(2)
-    runtime = story.create(a_runtime(story.api, "gangs", WORKERS))
+    runtime = story.create(a_runtime(story.api, "gangs", f"workload: {{groups: [{GANG}]}}"))
     story.wait_for(
         runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}
     )
@@ -37,12 +32,6 @@ def test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs(story: RealSto
 
     story.patch(runtime, {"metadata": {"annotations": {POLICY: None}}})
     story.wait_for(runtime, "its group labels are gone", lambda now: template_labels(now) == {})
-
-
-def templates(runtime: Object) -> dict[str, Object]:
-    """The pod templates of a runtime, by replicatedJob."""
-    entries = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    return {entry["name"]: entry["template"]["spec"]["template"] for entry in entries}
 
 
 def test_kai_waits_for_no_stage_that_depends_on_another(story: RealStory) -> None:
@@ -90,53 +79,3 @@ def test_the_command_that_a_misplaced_kai_policy_gives_works(story: RealStory, s
     story.wait("its pods exist", lambda now: len(now.pods()) == 4)
     schedulers = sorted(pod["spec"]["schedulerName"] for pod in story.pods())
     assert schedulers == ["default-scheduler"] * 2 + ["kai-scheduler"] * 2
-
-
-_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_KINDS = ("trainingruntimes", "clustertrainingruntimes")
-
-
-@pytest.fixture
-def patched_crds(stage: Any) -> Iterator[None]:
-    """Patch the CRDs of runtimes as eventing/components/runtime-policy-crd does, and undo it afterwards."""
-    operations = crd_patch()
-    undo = [{"op": "remove", "path": operation["path"]} for operation in operations]
-    api = stage.cluster.api
-    for kind in _KINDS:
-        api.must("PATCH", f"{_CRDS}/{kind}.trainer.kubeflow.org", operations, JSON_PATCH)
-    yield
-    for kind in _KINDS:
-        api.must("PATCH", f"{_CRDS}/{kind}.trainer.kubeflow.org", undo, JSON_PATCH)
-
-
-def dry_run(story: RealStory, body: Object) -> Object:
-    """Return an object as the API server would store it."""
-    placed = {**body, "metadata": {**body["metadata"], "namespace": story.namespace}}
-    stored: Object = story.api.must("POST", manifests.collection(placed), placed, query={"dryRun": "All"})
-    return stored
-
-
-@pytest.mark.usefixtures("patched_crds")
-def test_a_policy_in_the_spec_of_a_runtime_counts_although_the_snapshot_loses_it(story: RealStory) -> None:
-    """The snapshot has the fields of the Trainer's types only; the Workload is made by the live runtime."""
-    story.add_nodes(2)
-    group = {**GANG, "disruptionMode": {"all": {}}}
-    policy = {"workload": {"groups": [group], "onFailure": "Hold"}}
-    body = a_runtime(story.api, "gangs")
-    body["spec"]["podGroupPolicy"] = policy
-    story.wait("the patch is in effect", lambda now: dry_run(now, body)["spec"]["podGroupPolicy"] == policy)
-    runtime = story.create(body)
-    assert runtime["spec"]["podGroupPolicy"] == policy
-    # A change of a CRD ends its watches; the source lists anew after up to 30 s, and again (client-go).
-    story.wait_for(
-        runtime, "it is labelled", lambda now: template_labels(now) == {"muster.dev/group": "workers"}, 150
-    )
-    story.create(a_trainjob("bert", "gangs", kind="TrainingRuntime", nodes=3))
-    story.wait("three pods run", lambda now: now.running() == 3)
-    snapshot = story.api.must("GET", f"/api/v1/namespaces/{story.namespace}/configmaps/bert-runtime-snapshot")
-    assert yaml_files.load(snapshot["data"]["runtime"])["spec"]["podGroupPolicy"] == {}
-    assert story.policy("workers") == {"gang": {"minCount": 2}}
-    assert story.group("workers")["spec"]["disruptionMode"] == {"all": {}}
-    (workload,) = story.recording.now("Workload").values()
-    kept = json.loads(workload["metadata"]["annotations"][POLICY])
-    assert kept == policy

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from muster.cluster.errors import Gone
-from muster.objects.resources import Resource
 from muster.simulator.apiserver import ApiServer
 from tests.cluster.api import MERGE_PATCH, KubernetesApi
 from tests.e2e.support.timeline import StoryRecording
@@ -43,18 +41,6 @@ def _job(name: str) -> dict[str, object]:
     return {"metadata": {"name": name}, "spec": {"template": template}}
 
 
-def test_only_the_namespace_of_the_story_is_recorded(api: KubernetesApi) -> None:
-    """Others run beside it."""
-    recording = StoryRecording(api, HOME)
-    api.must("POST", _jobs("team-b"), _job("other"))
-    api.must("POST", _jobs(), _job("mine"))
-    recording.wait("the Job is seen", lambda now: now.now("Job"))
-    assert [(entry.change, entry.kind, entry.name) for entry in recording.entries()] == [
-        ("ADDED", "Job", "mine")
-    ]
-    recording.stop()
-
-
 def test_an_interruption_ends_the_watches_and_is_no_gap(api: KubernetesApi) -> None:
     """The watches last an hour, so they have to be ended; what changed meanwhile is recorded after it."""
     recording = StoryRecording(api, HOME)
@@ -78,12 +64,4 @@ def test_a_story_is_not_judged_by_a_recording_with_a_gap(server: ApiServer, api:
     server.stop()
     with pytest.raises(AssertionError, match="the recording has gaps"):
         recording.wait("never", lambda now: not now.entries(), 10)
-    recording.stop()
-
-
-def test_a_kind_that_is_not_served_is_refused(api: KubernetesApi) -> None:
-    """A story that asks for one would wait in vain."""
-    recording = StoryRecording(api, HOME)
-    with pytest.raises(Gone):
-        recording.follow(Resource("example.com", "v1", "widgets", "Widget"))
     recording.stop()
