@@ -1,4 +1,4 @@
-"""CompositePodGroups that are refused, not served, resized; tests/examples/golden has those that are made."""
+"""CompositePodGroups that are refused or resized; tests/examples/golden has those that are made."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup
 from muster.policy import group_labels
 from muster.policy.model import Plan
-from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support.builders import (
     NOW,
@@ -27,7 +25,7 @@ from tests.support.builders import (
     template_labelled,
     with_status,
 )
-from tests.support.planning import Observed, plan_pod_groups, plan_resize, plan_workload
+from tests.support.planning import Observed, plan_pod_groups, plan_resize
 from tests.support.trees import a_composite, below
 
 IN_ZONE = "schedulingConstraints: {topology: [{key: zone}]}"
@@ -64,16 +62,6 @@ def test_a_refused_composite_leaves_fallback_groups_for_all_below() -> None:
     assert [action.target.name for action in fallback] == BLOCKS
     assert all(action.body["spec"]["schedulingPolicy"] == {"basic": {}} for action in fallback if action.body)
     assert event.target.kind == "Event"
-
-
-def test_where_composites_are_not_served_such_a_policy_is_invalid() -> None:
-    """Basic fallback PodGroups let the pods run."""
-    api = SchedulingApi(composites=False)
-    plan = plan_workload(observed(blocks(), sources=SOURCES, scheduling=api), NOW)
-    assert isinstance(plan, Plan)
-    assert (plan.reason, "CompositePodGroup" in plan.message) == (Reason.INVALID_POLICY, True)
-    made = [action.target.name for action in plan.actions if action.target.kind == "PodGroup"]
-    assert made == BLOCKS
 
 
 def in_blocks(completed: str, *, pods: list[Object], groups: int = 3) -> Observed:

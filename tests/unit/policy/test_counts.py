@@ -122,10 +122,10 @@ ORPHAN = a_pod(JOB, 0, unstamped, lambda pod: pod["metadata"].update(ownerRefere
 @pytest.mark.parametrize(
     ("pod", "left"),
     [
-        pytest.param(a_pod(JOB, 0, unstamped), 2, id="a live one"),
-        pytest.param(a_pod(JOB, 0, unstamped, succeeded), 2, id="one that succeeded is taken off once"),
-        pytest.param(a_pod(JOB, 0, unstamped, being_deleted), 3, id="one that is being deleted"),
-        pytest.param(ORPHAN, 3, id="whoever may create pods gave it the labels"),
+        (a_pod(JOB, 0, unstamped), 2),
+        (a_pod(JOB, 0, unstamped, succeeded), 2),
+        (a_pod(JOB, 0, unstamped, being_deleted), 3),
+        (ORPHAN, 3),
     ],
 )
 def test_unstamped_pods_never_join(pod: Object, left: int) -> None:

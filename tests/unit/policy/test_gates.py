@@ -8,7 +8,7 @@ import pytest
 
 from muster.policy.model import Decision, Plan
 from muster.policy.reasons import Reason
-from tests.support.builders import NOW, being_deleted, bound, of_uid, pods_of, succeeded
+from tests.support.builders import NOW, Object, being_deleted, bound, of_uid, pods_of, succeeded
 from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_pods
 from tests.support.trees import CHAT, DECODE, GROUPS, PREFILL, a_composite, a_policy, below, observed_tree
@@ -30,66 +30,37 @@ def ungated(decision: Decision) -> list[str]:
     return [action.target.name for action in decision.actions] if isinstance(decision, Plan) else []
 
 
+LATE = [NEW_PREFILL[0], *pods_of(DECODE, succeeded)]
+ONE_CHILD = [*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]
+LOWERED = observed_tree([*NEW_PREFILL, *NEW_DECODE], min_group_count=1)
+BASIC = observed_tree([*NEW_PREFILL, *HANGING], sizes={"prefill": None, "decode": None})
+SIBLING_GOES = observed_tree([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL, GOING])
+SIBLING_ENDED = observed_tree(LATE, min_group_count=1, jobs=[PREFILL, ENDED], sizes={"decode": 1})
+
+
+def enough(*decode: Object) -> Observed:
+    """New pods of prefill beside these of decode, in a tree that one group is enough for by its policy."""
+    return observed_tree([*NEW_PREFILL, *decode], min_group_count=1, policy=ONE_IS_ENOUGH)
+
+
 @pytest.mark.parametrize(
     ("given", "decision"),
     [
-        pytest.param(observed_tree([*NEW_PREFILL, *NEW_DECODE]), ALL, id="all are there: all gates at once"),
-        pytest.param(observed_tree([*NEW_PREFILL, *HANGING]), SHORT, id="pods of a sibling still terminate"),
-        pytest.param(
-            observed_tree([*NEW_PREFILL, *OLD_DECODE], jobs=[PREFILL, GOING]),
-            SHORT,
-            id="the sibling's Job is on its way out, its pods do not know it yet",
-        ),
-        pytest.param(
-            observed_tree(NEW_PREFILL, jobs=[PREFILL]),
-            ALL[:2],
-            id="nothing of the sibling is left: the scheduler counts nothing wrongly and waits by itself",
-        ),
-        pytest.param(
-            observed_tree([*NEW_PREFILL, *NEW_DECODE], min_group_count=1),
-            (Reason.AWAITING_RESIZE, (CHAT, 1, 2)),
-            id="minGroupCount was lowered before the restart and is not raised yet",
-        ),
-        pytest.param(
-            observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()),
-            (Reason.AWAITING_POD_GROUP, (CHAT,)),
-            id="the composite is being replaced",
-        ),
-        pytest.param(
-            observed_tree([*pods_of(PREFILL, bound), NEW_DECODE[0], HANGING[1]]),
-            (Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2)),
-            id="one child is restarted and an old pod of it still terminates",
-        ),
-        pytest.param(
-            observed_tree(
-                [NEW_PREFILL[0], *pods_of(DECODE, succeeded)],
-                min_group_count=1,
-                jobs=[PREFILL, ENDED],
-                sizes={"decode": 1},
-            ),
-            ALL[:1],
-            id="a sibling that has ended is not waited for",
-        ),
-        pytest.param(
-            observed_tree([*NEW_PREFILL, *HANGING], sizes={"prefill": None, "decode": None}),
-            SHORT,
-            id="basic groups below a gang are placed together too",
-        ),
-        pytest.param(
-            observed_tree([*NEW_PREFILL, *HANGING], min_group_count=1, policy=ONE_IS_ENOUGH),
-            ALL[:2],
-            id="one group is enough by the policy",
-        ),
-        pytest.param(
-            observed_tree([*NEW_PREFILL, NEW_DECODE[0]], min_group_count=1, policy=ONE_IS_ENOUGH),
-            ALL[:3],
-            id="a group that is short of pods and not needed does not hold back the tree by its gates",
-        ),
-        pytest.param(
-            observed_tree([*NEW_PREFILL, NEW_DECODE[0], HANGING[1]], min_group_count=1, policy=ONE_IS_ENOUGH),
-            ALL[:2],
-            id="unless it would be placed beside old pods of its own",
-        ),
+        (observed_tree([*NEW_PREFILL, *NEW_DECODE]), ALL),
+        # Pods of a sibling still terminate, or do not know yet that their Job is on its way out.
+        (observed_tree([*NEW_PREFILL, *HANGING]), SHORT),
+        (SIBLING_GOES, SHORT),
+        (BASIC, SHORT),
+        # Nothing of the sibling is left, or it has ended: the scheduler counts nothing wrongly.
+        (observed_tree(NEW_PREFILL, jobs=[PREFILL]), ALL[:2]),
+        (SIBLING_ENDED, ALL[:1]),
+        # minGroupCount was lowered before the restart; the composite is being replaced.
+        (LOWERED, (Reason.AWAITING_RESIZE, (CHAT, 1, 2))),
+        (observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()), (Reason.AWAITING_POD_GROUP, (CHAT,))),
+        (observed_tree(ONE_CHILD), (Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2))),
+        (enough(*HANGING), ALL[:2]),
+        (enough(NEW_DECODE[0]), ALL[:3]),
+        (enough(NEW_DECODE[0], HANGING[1]), ALL[:2]),
     ],
 )
 def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Kept) -> None:

@@ -64,55 +64,28 @@ def _placed_with(*pods: Object, owner: Object | None = None, failed_create: str 
 
 
 LOST = with_status(failed=1)
+SUSPENDED = a_job(LOST, with_spec(suspend=True))
+UNFIT_POD = a_pod(None, 1, gated(), UNFIT)
+GOING = a_pod(None, 1, bound, EVICTED, being_deleted)
+GROUP_REFUSED = observed(groups=[refused("Unschedulable", NO_ROOM)], pods=[RUNNING[0], FREE[1]])
+NOT_CREATED = _placed_with(a_pod(None, 0), failed_create="exceeded quota")
 
 
 @pytest.mark.parametrize(
     ("given", "reason", "facts"),
     [
         (observed(groups=[refused("Odd", "")], pods=FREE), "Unschedulable", ("Odd",)),
-        pytest.param(
-            _placed_with(RUNNING[0], a_pod(None, 1, gated(), UNFIT)),
-            "Unschedulable",
-            (NODES,),
-            id="a replacement finds no room while the group still says it was placed",
-        ),
-        pytest.param(
-            observed(groups=[refused("Unschedulable", NO_ROOM)], pods=[RUNNING[0], FREE[1]]),
-            "WaitingForScheduler",
-            (1, 2),
-            id="the group's refusal is over: a pod is bound, the other one follows",
-        ),
-        pytest.param(
-            _placed(9, replacement_refused=3),
-            "WaitingForScheduler",
-            (1, 2),
-            id="the pods' refusal is over: the group was placed since",
-        ),
-        pytest.param(
-            _placed(1, replacement_refused=3),
-            "Unschedulable",
-            (NODES,),
-            id="a replacement was refused after the others were bound",
-        ),
-        pytest.param(
-            _placed_with(a_pod(None, 0), failed_create="exceeded quota"),
-            "SchedulingGated",
-            ("1 of 2 pods exist", "exceeded quota"),
-            id="a gang that was placed before waits for a pod that could not be created",
-        ),
+        # A replacement finds no room while the group still says it was placed.
+        (_placed_with(RUNNING[0], UNFIT_POD), "Unschedulable", (NODES,)),
+        # The group's refusal is over: a pod is bound; the pod's refusal is over: the group was placed since.
+        (GROUP_REFUSED, "WaitingForScheduler", (1, 2)),
+        (_placed(9, replacement_refused=3), "WaitingForScheduler", (1, 2)),
+        (_placed(1, replacement_refused=3), "Unschedulable", (NODES,)),
+        (NOT_CREATED, "SchedulingGated", ("1 of 2 pods exist", "exceeded quota")),
+        # A member was lost: its Job counts it as failed, or does not say so yet; a suspended Job lost none.
         (_placed_with(RUNNING[0], owner=a_job(LOST)), "MembersLost", (1, 2)),
-        pytest.param(
-            _placed_with(RUNNING[0], a_pod(None, 1, bound, EVICTED, being_deleted)),
-            "MembersLost",
-            (1, 2, EVICTION),
-            id="a member is being evicted, and its Job does not say so yet",
-        ),
-        pytest.param(
-            _placed_with(owner=a_job(LOST, with_spec(suspend=True))),
-            "WaitingForPods",
-            (0, 2),
-            id="a suspended Job has lost no member, although it counts one of before",
-        ),
+        (_placed_with(RUNNING[0], GOING), "MembersLost", (1, 2, EVICTION)),
+        (_placed_with(owner=SUSPENDED), "WaitingForPods", (0, 2)),
     ],
 )
 def test_why_a_group_waits(given: Observed, reason: str, facts: tuple[object, ...]) -> None:
@@ -125,14 +98,14 @@ def test_why_a_group_waits(given: Observed, reason: str, facts: tuple[object, ..
 @pytest.mark.parametrize(
     ("failed", "created", "pod_reason", "again"),
     [
-        pytest.param(1, "07:59:58", None, True, id="a replacement made a moment ago"),
-        pytest.param(1, "07:59:54", None, False, id="a replacement made longer ago"),
-        pytest.param(1, "07:59:58", "Unschedulable", False, id="the scheduler has answered"),
-        pytest.param(0, "07:59:58", None, False, id="no pod was lost: a restart"),
+        (1, "07:59:58", "", True),
+        (1, "07:59:54", "", False),
+        (1, "07:59:58", "Unschedulable", False),
+        (0, "07:59:58", "", False),
     ],
 )
-def test_a_replacement_is_checked_again_until_the_scheduler_has_answered(
-    failed: int, created: str, pod_reason: str | None, again: bool
+def test_a_new_replacement_is_checked_again_until_the_scheduler_has_answered(
+    failed: int, created: str, pod_reason: str, again: bool
 ) -> None:
     """Its group keeps its condition, and its Job does not count bound pods, so no event follows."""
     replacement = copy.deepcopy(FREE[1])
@@ -160,32 +133,21 @@ def _fallback(text: str) -> Observed:
     return observed(groups=[a_pod_group(NAME, annotated({FALLBACK: text}))], pods=FREE)
 
 
+READY, FIXED = "PodGroupsReady", "GangSizeFixed"
+SHRUNK = observed(ONE_DONE, pods=[FREE[1]], **OF_136)
+GROWN = observed(a_job(pods=3), workload=a_workload(), pods=TRIO, **OF_136)
+REFUSED_BY_API = _fallback("RefusedByApi: no such: class")
+
+
 @pytest.mark.parametrize(
     ("given", "condition", "expected", "facts"),
     [
-        pytest.param(
-            observed(ONE_DONE, pods=[FREE[1]], **OF_136),
-            "PodGroupsScheduled",
-            ("False", "GangSizeFixed"),
-            ("v1alpha2", 2, 1),
-            id="1.36: fewer pods are left than minCount, which is immutable",
-        ),
-        pytest.param(
-            observed(a_job(pods=3), workload=a_workload(), pods=TRIO, **OF_136),
-            "PodGroupsReady",
-            ("True", "GangSizeFixed"),
-            ("v1alpha2", 2, 3),
-            id="1.36: a gang that cannot grow",
-        ),
-        (_foreign(), "PodGroupsReady", ("True", "PodGroupsExist"), ("Job team-a/llama", NAME)),
-        (_foreign(3), "PodGroupsReady", ("False", "NotMusters"), (NAME, 3, 2)),
-        (
-            _fallback("RefusedByApi: no such: class"),
-            "PodGroupsReady",
-            ("False", "RefusedByApi"),
-            (NAME, "no such: class"),
-        ),
-        (_fallback("whatever"), "PodGroupsReady", ("False", "NotMusters"), (NAME,)),
+        (SHRUNK, "PodGroupsScheduled", ("False", FIXED), ("v1alpha2", 2, 1)),
+        (GROWN, READY, ("True", FIXED), ("v1alpha2", 2, 3)),
+        (_foreign(), READY, ("True", "PodGroupsExist"), ("Job team-a/llama", NAME)),
+        (_foreign(3), READY, ("False", "NotMusters"), (NAME, 3, 2)),
+        (REFUSED_BY_API, READY, ("False", "RefusedByApi"), (NAME, "no such: class")),
+        (_fallback("whatever"), READY, ("False", "NotMusters"), (NAME,)),
     ],
 )
 def test_groups_that_are_not_as_wanted(
