@@ -12,11 +12,6 @@ def test_a_summary_has_median_and_quartiles() -> None:
     assert Summary.of([4, 1, 3, 2]) == Summary(2.5, 1.75, 3.25)
 
 
-def test_one_sample_is_its_own_summary() -> None:
-    """Counts are measured once."""
-    assert Summary.of([7]) == Summary(7, 7, 7)
-
-
 @pytest.mark.parametrize(("share", "value"), [(0, 10), (0.5, 20), (0.95, 29), (1, 30)])
 def test_quantiles(share: float, value: float) -> None:
     """From the smallest to the largest sample."""
@@ -32,10 +27,3 @@ def test_a_share_outside_0_to_1_is_refused() -> None:
 def test_ratios_are_of_the_same_round() -> None:
     """A round in which everything is slow does not change them."""
     assert ratios([2, 20, 4], [1, 10, 2]) == [2, 2, 2]
-
-
-@pytest.mark.parametrize("reference", [[1], [1, 0]])
-def test_ratios_need_a_reference_in_every_round(reference: list[float]) -> None:
-    """Missing or 0, there is none."""
-    with pytest.raises(ValueError, match=r"argument|ratio"):
-        ratios([1, 2], reference)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 
-@dataclass(frozen=True)
-class SeenRequest:
+class SeenRequest(NamedTuple):
     """One request as it came in; names of headers in lower case."""
 
     method: str
@@ -23,13 +21,12 @@ class SeenRequest:
     body: Any
 
 
-@dataclass(frozen=True)
-class ScriptedResponse:
+class ScriptedResponse(NamedTuple):
     """One answer; `hold` keeps it back until the server stops."""
 
     status: int = 200
     body: Any = None
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
     hold: bool = False
 
 
@@ -61,10 +58,8 @@ def serving(*replies: ScriptedResponse) -> Iterator[Scripted]:
 def _handler(script: Scripted) -> Callable[..., BaseHTTPRequestHandler]:
     class ScriptedHandler(BaseHTTPRequestHandler):
         def answer(self) -> None:
-            content, parts = (
-                self.rfile.read(int(self.headers.get("Content-Length") or 0)),
-                urlsplit(self.path),
-            )
+            content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            parts = urlsplit(self.path)
             headers = {name.lower(): value for name, value in self.headers.items()}
             body = json.loads(content) if content else None
             query = dict(parse_qsl(parts.query))
@@ -75,7 +70,7 @@ def _handler(script: Scripted) -> Callable[..., BaseHTTPRequestHandler]:
                 return
             text = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
             self.send_response(reply.status)
-            for name, value in ({"Content-Length": str(len(text))} | reply.headers).items():
+            for name, value in {"Content-Length": str(len(text)), **reply.headers}.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text)

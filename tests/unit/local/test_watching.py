@@ -6,16 +6,11 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from muster.cluster.errors import Expired
 from muster.cluster.http.client import Client
 from muster.cluster.interface import Object
 from muster.local.stories.watching import TimelineRecorder
-from muster.objects.patches import PatchType
-from muster.objects.resources import JOBS, NAMESPACES
-from muster.simulator.apiserver import ApiServer
-from muster.simulator.direct import Direct
+from muster.objects.resources import JOBS
 from tests.support.builders import a_job, named, of_uid
 
 HOME = "team-a"
@@ -62,49 +57,3 @@ def test_changes_that_the_server_forgot_are_taken_from_a_list() -> None:
     assert sorted(changes) == CHANGES
     assert changes["DELETED", "gone"] == 9
     assert names == {"same", "changed", "new", "last"}
-
-
-@pytest.fixture
-def client() -> Iterator[Client]:
-    """Of a server with one namespace and a Job in it."""
-    with ApiServer() as server:
-        client = Direct.to(server)
-        client.create(NAMESPACES, {"metadata": {"name": HOME}}, manager="test")
-        _create(client, "first")
-        yield client
-
-
-def _create(client: Client, name: str) -> None:
-    containers = [{"name": "main", "image": "example.com/train"}]
-    spec = {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
-    client.create(JOBS, {"metadata": {"name": name, "namespace": HOME}, "spec": spec}, manager="test")
-
-
-def _scale(client: Client, name: str, pods: int) -> None:
-    spec = {"spec": {"parallelism": pods}}
-    client.patch(JOBS, name, HOME, spec, patch=PatchType.MERGE, manager="test")
-
-
-def _changes(recorder: TimelineRecorder) -> list[tuple[str, str]]:
-    return [(entry.change, entry.name) for entry in recorder.history()]
-
-
-def test_changes_between_stop_and_resume_are_recorded_afterwards(client: Client) -> None:
-    """One entry each for what was made, changed or deleted, none for what stayed; then it watches on."""
-    recorder = TimelineRecorder(client, [JOBS], watch_seconds=1).start()
-    for name in ("stays", "goes"):
-        _create(client, name)
-    assert recorder.until(lambda: len(recorder.history()) == 2, 5)
-    recorder.stop()
-    _create(client, "comes")
-    _scale(client, "first", 2)
-    client.delete(JOBS, "goes", HOME)
-    before = _changes(recorder)
-
-    recorder.resume()
-    after = _changes(recorder)[len(before) :]
-    assert sorted(after) == [("ADDED", "comes"), ("DELETED", "goes"), ("MODIFIED", "first")]
-    _scale(client, "stays", 3)
-    assert recorder.until(lambda: ("MODIFIED", "stays") in _changes(recorder), 5)
-    assert recorder.gaps() == []
-    recorder.stop()
