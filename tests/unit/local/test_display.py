@@ -1,4 +1,4 @@
-"""What `muster run` shows: trees with nodes, activities in a line, short reports."""
+"""What `muster run` shows: trees with nodes, and short reports."""
 
 from __future__ import annotations
 
