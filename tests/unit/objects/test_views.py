@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -11,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from muster.objects.faults import fault, path_of
 from muster.objects.field_paths import FieldPath, owned_by
 from muster.objects.quantities import is_quantity, milli
-from muster.objects.resources import JOBS, NODES, PODS, WORKLOADS, by_kind, guess_plural
 from muster.objects.scheduling import Workload
 from tests.support.builders import a_workload, with_spec
 
@@ -22,21 +20,6 @@ def test_null_means_absent() -> None:
     body["metadata"]["annotations"] = None
     workload = Workload.read(body)
     assert (workload.spec.composite_pod_group_templates, workload.metadata.annotations) == ((), {})
-
-
-def test_paths_and_kinds() -> None:
-    """Where the API server keeps things; any version of a group, no kind of another."""
-    assert PODS.path() == "/api/v1/pods"
-    assert NODES.path("n", "team-a") == "/api/v1/nodes/n"
-    assert JOBS.path("j", "team-a", "status") == "/apis/batch/v1/namespaces/team-a/jobs/j/status"
-    assert [guess_plural(kind) for kind in ("PriorityClass", "Policy", "Endpoints")] == [
-        "priorityclasses",
-        "policies",
-        "endpoints",
-    ]
-    assert by_kind("scheduling.k8s.io/v1alpha2", "Workload") == WORKLOADS
-    with pytest.raises(LookupError, match="Workload of kueue"):
-        by_kind("kueue.x-k8s.io/v1beta1", "Workload")
 
 
 @pytest.mark.parametrize(
@@ -57,21 +40,6 @@ def test_quantities(quantity: str, expected: int | None) -> None:
 
 
 PATH = FieldPath(("spec", "jobs", (0, "node"), "metadata", "labels", "a"))
-
-
-@pytest.mark.parametrize(
-    ("labels", "value", "expected"),
-    [({"b": "c"}, "x", {"b": "c", "a": "x"}), ({"a": "y", "b": "c"}, None, {"b": "c"})],
-)
-def test_a_field_is_written_into_a_copy(
-    labels: dict[str, str], value: str | None, expected: dict[str, str]
-) -> None:
-    """Others hold the original."""
-    original: dict[str, Any] = {"spec": {"jobs": [{"name": "node", "metadata": {"labels": labels}}]}}
-    before, changed = deepcopy(original), dict(original)
-    PATH.write(changed, value)
-    assert original == before
-    assert changed["spec"]["jobs"][0]["metadata"]["labels"] == expected
 
 
 def test_the_fields_of_a_manager() -> None:

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
 from muster.cluster.errors import Expired, Unavailable
 from muster.cluster.http.client import Client
-from muster.objects.resources import JOBS, PODS, Resource
+from muster.objects.resources import PODS, Resource
 from muster.simulator.overlays import UnsupportedManifestError
 from muster.simulator.source import Mode, Sender, Source, SourceSpec, WatchedKind
 from muster.simulator.source import source as source_module
-from muster.simulator.source.wiring import guess_resource
 
 SECONDS = 5
 Object = dict[str, Any]
 
 
-@dataclass
 class _Cluster:
     """A scripted API server: `changes` holds changes, errors to raise, and None for the end of a watch."""
 
-    versions: list[str] = field(default_factory=lambda: ["10"])
-    changes: queue.Queue[Any] = field(default_factory=queue.Queue)
-    watches: list[tuple[str, str, str]] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.versions = ["10", "90"]
+        self.changes: queue.Queue[Any] = queue.Queue()
+        self.watches: list[tuple[str, str, str]] = []
 
     def raw(self, _method: str, _path: str) -> tuple[int, Any]:
         """What every group-version serves."""
@@ -35,7 +33,7 @@ class _Cluster:
 
     def list_version(self, *_: Any, **__: Any) -> str:
         """From where to watch; each list is newer than the one before."""
-        return self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
+        return self.versions.pop(0)
 
     def watch(
         self, resource: Resource, namespace: str = "", *, labels: str, resource_version: str, **_: Any
@@ -51,76 +49,39 @@ class _Cluster:
             yield change
 
 
-class _Broker:
-    """A sink that keeps what it takes."""
+def _pod(name: str, version: str) -> Object:
+    metadata = {"name": name, "namespace": "muster-system", "resourceVersion": version}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
 
-    def __init__(self) -> None:
-        self.events: queue.Queue[dict[str, str]] = queue.Queue()
 
-    def __call__(self, headers: Any, _body: bytes) -> int:
-        self.events.put(dict(headers))
+def test_a_watch_goes_on_where_it_was_or_loses_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins at the last version seen, also in a bookmark; after Expired at that of a new list."""
+    monkeypatch.setattr(source_module, "RETRY_SECONDS", 0.01)
+    cluster, heard = _Cluster(), queue.Queue[str]()
+
+    def broker(headers: Any, _body: bytes) -> int:
+        heard.put(f"{headers['Ce-Type'].rpartition('.')[2]} {headers['Ce-Name']}")
         return 202
 
-    def next(self) -> tuple[str, str]:
-        """Verb and name of the next event."""
-        event = self.events.get(timeout=SECONDS)
-        return event["Ce-Type"].rpartition(".")[2], event["Ce-Name"]
-
-
-def _job(name: str, version: str) -> Object:
-    metadata = {"name": name, "namespace": "team-a", "resourceVersion": version}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata}
-
-
-def _spec(resource: Resource = JOBS, *, selector: str = "", namespaces: str | None = "") -> SourceSpec:
-    kinds = (WatchedKind(guess_resource(resource.api_version, resource.kind), selector),)
-    return SourceSpec("jobs", "muster-system", Mode.RESOURCE, kinds, namespaces)
-
-
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Source, _Broker]]]:
-    """Start sources, with pauses too short to matter, and stop them afterwards."""
-    monkeypatch.setattr(source_module, "RETRY_SECONDS", 0.01)
-    running: list[tuple[Source, _Cluster]] = []
-
-    def start(cluster: _Cluster, spec: SourceSpec | None = None) -> tuple[Source, _Broker]:
-        broker = _Broker()
-        source = Source(spec or _spec(), cast("Client", cluster), broker, api_server="https://10.96.0.1:443")
-        running.append((source, cluster))
-        source.start(within=SECONDS)
-        return source, broker
-
-    yield start
-    for source, cluster in running:
-        source.stop()
-        cluster.changes.put(None)
-
-
-Start = Callable[..., tuple[Source, _Broker]]
-
-
-def test_a_watch_that_ends_goes_on_where_it_was(started: Start) -> None:
-    """The next watch begins at the last version seen, also in a bookmark, or before a connection was lost."""
-    cluster = _Cluster()
-    _, broker = started(cluster, _spec(PODS, selector="muster.dev/group", namespaces=None))
-    cluster.changes.put(("ADDED", _job("first", "11")))
-    cluster.changes.put(("BOOKMARK", _job("", "15")))
-    cluster.changes.put(None)
-    cluster.changes.put(Unavailable("refused"))
-    cluster.changes.put(("ADDED", _job("second", "16")))
-    assert [broker.next(), broker.next()] == [("add", "first"), ("add", "second")]
+    kinds = (WatchedKind(PODS, "muster.dev/group"),)
+    spec = SourceSpec("pods", "muster-system", Mode.RESOURCE, kinds, None)
+    source = Source(spec, cast("Client", cluster), broker, api_server="https://10.96.0.1:443")
+    source.start(within=SECONDS)
+    for change in (
+        ("ADDED", _pod("first", "11")),
+        ("BOOKMARK", _pod("", "15")),
+        None,
+        Unavailable("refused"),
+        ("ADDED", _pod("second", "16")),
+        Expired("too old", status=410),
+        ("ADDED", _pod("after", "91")),
+    ):
+        cluster.changes.put(change)
+    assert [heard.get(timeout=SECONDS) for _ in range(3)] == ["add first", "add second", "add after"]
     path = "/api/v1/namespaces/muster-system/pods"
-    assert cluster.watches == [(path, "muster.dev/group", version) for version in ("10", "15", "15")]
-
-
-def test_a_watch_that_cannot_go_on_loses_the_changes_in_between(started: Start) -> None:
-    """A new list says where to go on, and its objects are not sent."""
-    cluster = _Cluster(versions=["10", "90"])
-    _, broker = started(cluster)
-    cluster.changes.put(Expired("too old", status=410))
-    cluster.changes.put(("ADDED", _job("after", "91")))
-    assert broker.next() == ("add", "after")
-    assert [version for _, _, version in cluster.watches] == ["10", "90"]
+    assert cluster.watches == [(path, "muster.dev/group", version) for version in ("10", "15", "15", "90")]
+    source.stop()
+    cluster.changes.put(None)
 
 
 @pytest.mark.parametrize(
