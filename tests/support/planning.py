@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from muster.objects.meta import KubernetesObject, ObjectRef
+from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace, Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
@@ -31,7 +31,6 @@ from muster.policy.plans import (
     patch_pods,
     resize_gang,
 )
-from muster.policy.plans.orphans import OrphanInputs
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.source import PolicySource
 from muster.policy.tree.members import LiveMembers
@@ -53,10 +52,7 @@ class Observed:
     composites: tuple[CompositePodGroup, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     pods: tuple[Pod, ...] = ()
-    other_owner: OwnerObject | None = None
     scheduling: SchedulingApi = field(default_factory=SchedulingApi)
-    orphan: KubernetesObject | None = None
-    live_uids: frozenset[str] = frozenset()
     failed_create: str = ""
     runtime: Mapping[str, Any] | None = None
     event_names: frozenset[str] = frozenset()
@@ -73,8 +69,7 @@ class Observed:
             self.scheduling,
             self.workload,
             self.other_workloads,
-            self.other_owner,
-            self.sources,
+            sources=self.sources,
         )
 
     @property
@@ -107,8 +102,6 @@ def pod_sets_of(
 
 def plan_workload(given: Observed, now: datetime) -> Decision:
     """create_workload."""
-    if given.orphan is not None:
-        return create_workload.plan_workload(OrphanInputs(given.orphan, given.live_uids), now)
     identified = resolving.identify(given.live)
     reads_classes = not isinstance(identified, NoOp) and identified.needs_priority_classes(to_create=True)
     resolved = resolve(given if reads_classes else replace(given, priority_classes=()))

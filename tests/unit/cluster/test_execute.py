@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from muster.cluster import errors, execute
@@ -30,19 +32,11 @@ class WriteRecorder(Snapshot):
         return {}
 
 
-def creation(
-    name: str,
-    *,
-    kind: str = "PodGroup",
-    optional: bool = False,
-    if_refused: tuple[Action, ...] = (),
-    text: str = "",
-) -> Action:
-    """Return the creation of a group, whose priority class has its name."""
+def creation(name: str, *, kind: str = "PodGroup", text: str = "", **more: Any) -> Action:
+    """Return the creation of a group with a text in an annotation."""
     metadata = {"name": name, "namespace": "team-a", "annotations": {"why": text}}
     body = {"metadata": metadata, "spec": {"priorityClassName": name}}
-    target = ObjectRef("scheduling.k8s.io/v1beta1", kind, "team-a", name)
-    return Action(Verb.CREATE, target, body, optional=optional, if_refused=if_refused)
+    return Action(Verb.CREATE, ObjectRef("scheduling.k8s.io/v1beta1", kind, "team-a", name), body, **more)
 
 
 def a_plan(*actions: Action) -> Plan:
