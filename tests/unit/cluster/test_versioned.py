@@ -12,6 +12,7 @@ from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import POD_GROUPS, Resource
 from muster.policy.model import Action, Verb
+from tests.support.builders import a_pod_group, with_spec
 
 NEW = frozenset({"v1beta1/workloads", "v1beta1/podgroups"})
 OLD = frozenset({"v1alpha2/workloads", "v1alpha2/podgroups"})
@@ -47,12 +48,7 @@ class Serving:
         return dict(self.sent[-1])
 
 
-BODY: Object = {
-    "apiVersion": POD_GROUPS.api_version,
-    "kind": "PodGroup",
-    "metadata": {"name": "llama"},
-    "spec": {"disruptionMode": {"single": {}}},
-}
+BODY = a_pod_group("llama", with_spec(disruptionMode={"single": {}}))
 CREATE = Action(Verb.CREATE, ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, "team-a", "llama"), BODY)
 
 

@@ -23,7 +23,6 @@ from tests.support.builders import (
     a_trainjob,
     a_workload,
     an_object,
-    annotated,
     being_deleted,
     bound,
     labelled,
@@ -33,27 +32,14 @@ from tests.support.builders import (
     with_spec,
     with_status,
 )
-
-
-def a_runtime(kind: str) -> Object:
-    """A runtime with a policy and no group label yet."""
-    entry = {"name": "node", "template": {"spec": {"template": {"spec": {}}}}}
-    return an_object(
-        "trainer.kubeflow.org/v1alpha1",
-        kind,
-        "torch",
-        "runtime-uid",
-        annotated({"muster.dev/pod-group-policy": "workload: {}"}),
-        with_spec(template={"spec": {"replicatedJobs": [entry]}}),
-    )
-
+from tests.support.runtimes import a_runtime
 
 Predicate = Callable[[ResourceEvent], ObjectRef | NoOp]
 ADD, UPDATE = Happened.ADD, Happened.UPDATE
 STEPS: dict[str, Predicate] = {name: step_named(name).predicate for name in step_names()}
 OBJECTS = {
-    "TrainingRuntime": a_runtime("TrainingRuntime"),
-    "ClusterTrainingRuntime": a_runtime("ClusterTrainingRuntime"),
+    "TrainingRuntime": {**a_runtime("workload: {}"), "kind": "TrainingRuntime"},
+    "ClusterTrainingRuntime": a_runtime("workload: {}"),
     "TrainJob": a_trainjob(),
     "JobSet": a_jobset(modifiers=[with_status(restarts=1)]),
     "Job": a_job(with_spec(suspend=True)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,20 +15,11 @@ from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.telemetry.metrics import exposition_of
 from muster.simulator.apiserver import ApiServer
+from muster.simulator.direct import Direct
 from tests.unit.events.test_dead_letters import EVENT, FAILURE, binary
 from tests.unit.runtime.fakes import NOW, FakeCluster
 
 HOME = "muster-system"
-
-
-@pytest.fixture
-def client() -> Iterator[Client]:
-    """An embedded API server with Muster's namespace."""
-    with ApiServer() as server:
-        made = Client.for_server(server.url)
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
-        made.create(NAMESPACES, body, manager="test")
-        yield made
 
 
 def keeper(client: Any, limit: int = 100) -> DeadLetters:
@@ -48,20 +38,26 @@ def send(letters: DeadLetters, **change: Any) -> int:
     return letters.handle(*binary(EVENT | change)).status
 
 
-def test_the_oldest_make_room(client: Client) -> None:
+def test_the_oldest_make_room() -> None:
     """A letter that came twice is one, those from before a restart count, a mere label does not."""
-    metadata = {"name": "mine", "namespace": HOME, "labels": {LABEL: "true"}}
-    client.create(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, manager="test")
-    first = keeper(client)
-    assert [send(first, id=str(number), **FAILURE) for number in (0, 0, 1, 2, 3)] == [202] * 5
-    assert b'muster_dead_letters_total{code="500",function="dead_letter"} 5.0' in exposition_of(
-        [first.metrics]
-    )
-    assert kept(client) == ["0", "1", "2", "3"]
-    restarted = keeper(client, limit=3)
-    assert [send(restarted, id=str(number)) for number in range(10, 13)] == [202] * 3
-    assert kept(client) == ["10", "11", "12"]
-    assert client.get(CONFIGMAPS, "mine", HOME) is not None
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}}
+    with ApiServer() as server:
+        client = Direct.to(server)
+        client.create(NAMESPACES, home, manager="test")
+        metadata = {"name": "mine", "namespace": HOME, "labels": {LABEL: "true"}}
+        client.create(
+            CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, manager="test"
+        )
+        first = keeper(client)
+        assert [send(first, id=str(number), **FAILURE) for number in (0, 0, 1, 2, 3)] == [202] * 5
+        assert b'muster_dead_letters_total{code="500",function="dead_letter"} 5.0' in exposition_of(
+            [first.metrics]
+        )
+        assert kept(client) == ["0", "1", "2", "3"]
+        restarted = keeper(client, limit=3)
+        assert [send(restarted, id=str(number)) for number in range(10, 13)] == [202] * 3
+        assert kept(client) == ["10", "11", "12"]
+        assert client.get(CONFIGMAPS, "mine", HOME) is not None
 
 
 @pytest.mark.parametrize(
