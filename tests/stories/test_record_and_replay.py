@@ -79,7 +79,8 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 
 def test_the_story_is_recorded_as_knatives_source_sends_it(story: Recorded) -> None:
-    """Every object is added once, and the file is complete and without secrets."""
+    """Every object is added once; the files are complete, without secrets, and their owner's alone."""
+    assert {path.stat().st_mode & 0o777 for path in (story.events, story.objects)} == {0o600}
     added = [line["kind"] for line in lines(story.events) if str(line["type"]).endswith(".resource.add")]
     assert " ".join(sorted(map(str, added))) == "Job JobSet Pod Pod Pod PodGroup TrainJob Workload"
     text = gzip.decompress(story.events.read_bytes()) + gzip.decompress(story.objects.read_bytes())

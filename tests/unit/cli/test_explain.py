@@ -13,7 +13,6 @@ from muster.cli import main
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.controllers import shipped_runtime
 from tests.support import builders as b
-from tests.support.runtimes import a_runtime
 from tests.unit.cli.conftest import Filed, Muster, a_config_map, assert_names
 
 POLICY = "muster.dev/pod-group-policy"
@@ -109,13 +108,6 @@ def test_locked_fields_and_who_locked_them_are_shown(explained: Explained) -> No
     assert_names(line_of(text, "cannot be made: "), "workload.onFailure", "muster-system/muster-policy")
     assert "fallback" not in text
     assert line_of(text, "its pods keep their gate")
-
-
-def test_a_runtime_alone_is_explained_by_a_trainjob_of_it(explained: Explained) -> None:
-    """With the number of nodes of the runtime."""
-    result = explained(a_runtime(None))
-    assert_names(result.stdout, "TrainJob default/example", "launcher: gang of")
-    assert_names(result.stderr, "example")
 
 
 def test_an_object_of_a_wrong_shape_is_reported_with_the_path(explained: Explained) -> None:

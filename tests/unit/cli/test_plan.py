@@ -8,21 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.conftest import Filed, Muster, assert_names
+from tests.unit.cli.conftest import Filed, Muster
 from tests.unit.cli.sample import a_job, a_namespace, an_event, as_yaml
 
 CLUSTER = as_yaml(a_namespace(), a_job())
 SWEEP = an_event(type="dev.muster.sweep", data=None)
-LEFT = {
-    "apiVersion": "scheduling.k8s.io/v1beta1",
-    "kind": "Workload",
-    "metadata": {
-        "name": "left",
-        "namespace": "team",
-        "uid": "w",
-        "labels": {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": "gone"},
-    },
-}
+LABELS = {"app.kubernetes.io/managed-by": "muster", "muster.dev/owner-uid": "gone"}
+METADATA = {"name": "left", "namespace": "team", "uid": "w", "labels": LABELS}
+LEFT = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "Workload", "metadata": METADATA}
 OF_A_WRITE = ["verb", "apiVersion", "kind", "namespace", "name", "body"]
 
 Plan = Callable[..., Any]
@@ -71,14 +64,6 @@ def test_objects_may_come_in_lists_and_several_files(muster: Muster, filed: File
     (one,) = json.loads(muster(*arguments).stdout)
     (template,) = one["actions"][0]["body"]["spec"]["podGroupTemplates"]
     assert template["schedulingPolicy"] == {"gang": {"minCount": 1}}
-
-
-def test_a_sweep_plans_each_object(muster: Muster, filed: Filed) -> None:
-    """Of no objects it is an empty stream, and people read why."""
-    files = ["--event", filed("e.json", SWEEP), "--objects", filed("n.yaml", as_yaml(a_namespace()))]
-    nothing = muster("plan", "patch_pods", *files)
-    assert (nothing.exit_code, nothing.stdout) == (0, "")
-    assert_names(nothing.stderr, "patch_pods")
 
 
 def test_the_time_in_a_plan_is_never_the_clocks(plan: Plan) -> None:

@@ -16,17 +16,8 @@ from muster.policy.model import Plan
 from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec
 from muster.runtime.step import Step
 from muster.runtime.steps import load_step
-from tests.support.builders import (
-    NOW,
-    Object,
-    a_child_job,
-    a_jobset,
-    a_namespace,
-    a_replicated_job,
-    an_object,
-    owned_by,
-    ref,
-)
+from tests.support import builders as b
+from tests.support.builders import Object
 
 # ---- the file that a new kind is ------------------------------------------------------------------
 
@@ -63,12 +54,12 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def a_swarm() -> Object:
     """The Swarm `llama`."""
-    return an_object("example.dev/v1", "Swarm", "llama", UID) | {"spec": {}}
+    return b.an_object("example.dev/v1", "Swarm", "llama", UID) | {"spec": {}}
 
 
 def its_jobset() -> Object:
     """The JobSet that its controller made: four workers."""
-    return a_jobset(a_replicated_job("workers", pods=4), modifiers=[owned_by(a_swarm())])
+    return b.a_jobset(b.a_replicated_job("workers", pods=4), modifiers=[b.owned_by(a_swarm())])
 
 
 def step(name: str) -> Step:
@@ -79,21 +70,21 @@ def step(name: str) -> Step:
 def planned(name: str, objects: list[Object], subject: Object) -> Plan:
     """The plan of a step for an object among others."""
     loaded = step(name)
-    decision = loaded.plan(loaded.observe(Snapshot(objects), ref(subject)), NOW)
+    decision = loaded.plan(loaded.observe(Snapshot(objects), b.ref(subject)), b.NOW)
     assert isinstance(decision, Plan), decision
     return decision
 
 
 def test_every_step_knows_it() -> None:
     """The Workload and the conditions are the Swarm's; groups are named after its JobSet."""
-    swarm, jobset, namespace = a_swarm(), its_jobset(), a_namespace()
-    event = ResourceEvent("1", Happened.ADD, ref(jobset), jobset)
-    assert step("create_workload").predicate(event) == ref(jobset)
+    swarm, jobset, namespace = a_swarm(), its_jobset(), b.a_namespace()
+    event = ResourceEvent("1", Happened.ADD, b.ref(jobset), jobset)
+    assert step("create_workload").predicate(event) == b.ref(jobset)
     (action,) = planned("create_workload", [swarm, jobset, namespace], jobset).actions
     workload = action.body or {}
     assert workload["spec"]["controllerRef"]["kind"] == "Swarm"
     stored = {**workload, "metadata": {**workload["metadata"], "uid": "w", "resourceVersion": "1"}}
-    objects = [swarm, jobset, namespace, stored, a_child_job(jobset, "workers", 0)]
+    objects = [swarm, jobset, namespace, stored, b.a_child_job(jobset, "workers", 0)]
     (action,) = planned("create_pod_groups", objects, stored).actions
     assert action.target.name == "llama-workers-22222222"
     controller = (action.body or {})["metadata"]["ownerReferences"][0]
@@ -105,6 +96,6 @@ def test_every_step_knows_it() -> None:
 def test_a_sweep_lists_it() -> None:
     """Its objects are root owners; the JobSets that they run as are not."""
     loaded = step("create_workload")
-    cluster = Snapshot([a_swarm(), its_jobset(), a_namespace()])
+    cluster = Snapshot([a_swarm(), its_jobset(), b.a_namespace()])
     assert [str(subject) for subject in loaded.swept(cluster, "team-a")] == ["Swarm team-a/llama"]
     assert SWARMS in {listing.resource for listing in loaded.lists}

@@ -9,22 +9,8 @@ import pytest
 
 from muster.objects.resources import SchedulingApi
 from muster.policy.groups.manifests import FALLBACK
-from tests.support.builders import (
-    Object,
-    a_job,
-    a_pod,
-    a_pod_group,
-    a_workload,
-    annotated,
-    being_deleted,
-    bound,
-    gated,
-    labelled,
-    observed,
-    with_condition,
-    with_spec,
-    with_status,
-)
+from tests.support import builders as b
+from tests.support.builders import Object
 from tests.support.conditions import (
     FREE,
     NAME,
@@ -39,42 +25,44 @@ from tests.support.messages import mentions
 from tests.support.planning import Observed
 
 NODES = "0/3 nodes are available"
-UNFIT = with_condition("PodScheduled", "False", "Unschedulable", NODES)
+UNFIT = b.with_condition("PodScheduled", "False", "Unschedulable", NODES)
 EVICTION = "preempted by a pod of higher priority"
-EVICTED = with_condition("DisruptionTarget", "True", "PreemptionByScheduler", EVICTION)
+EVICTED = b.with_condition("DisruptionTarget", "True", "PreemptionByScheduler", EVICTION)
 
 
 def _since(second: int, kind: str, status: str = "True", reason: str = "") -> Any:
     """A condition that an object has since this second."""
     since = f"2026-11-21T07:00:{second:02}Z"
     condition = {"type": kind, "status": status, "lastTransitionTime": since}
-    return with_status(conditions=[condition | {"reason": reason, "message": NODES}])
+    return b.with_status(conditions=[condition | {"reason": reason, "message": NODES}])
 
 
 def _placed(at: int, *, replacement_refused: int) -> Observed:
     """A gang of two, one pod bound when it was placed, the other refused at another second."""
-    group = a_pod_group(NAME, _since(at, "PodGroupInitiallyScheduled"))
-    first = a_pod(None, 0, bound, _since(at, "PodScheduled"))
-    second = a_pod(None, 1, gated(), _since(replacement_refused, "PodScheduled", "False", "Unschedulable"))
-    return observed(groups=[group], pods=[first, second])
+    group = b.a_pod_group(NAME, _since(at, "PodGroupInitiallyScheduled"))
+    first = b.a_pod(None, 0, b.bound, _since(at, "PodScheduled"))
+    second = b.a_pod(
+        None, 1, b.gated(), _since(replacement_refused, "PodScheduled", "False", "Unschedulable")
+    )
+    return b.observed(groups=[group], pods=[first, second])
 
 
 def _placed_with(*pods: Object, owner: Object | None = None, failed_create: str = "") -> Observed:
-    return observed(owner, groups=[PLACED], pods=pods, failed_create=failed_create)
+    return b.observed(owner, groups=[PLACED], pods=pods, failed_create=failed_create)
 
 
-LOST = with_status(failed=1)
-SUSPENDED = a_job(LOST, with_spec(suspend=True))
-UNFIT_POD = a_pod(None, 1, gated(), UNFIT)
-GOING = a_pod(None, 1, bound, EVICTED, being_deleted)
-GROUP_REFUSED = observed(groups=[refused("Unschedulable", NO_ROOM)], pods=[RUNNING[0], FREE[1]])
-NOT_CREATED = _placed_with(a_pod(None, 0), failed_create="exceeded quota")
+LOST = b.with_status(failed=1)
+SUSPENDED = b.a_job(LOST, b.with_spec(suspend=True))
+UNFIT_POD = b.a_pod(None, 1, b.gated(), UNFIT)
+GOING = b.a_pod(None, 1, b.bound, EVICTED, b.being_deleted)
+GROUP_REFUSED = b.observed(groups=[refused("Unschedulable", NO_ROOM)], pods=[RUNNING[0], FREE[1]])
+NOT_CREATED = _placed_with(b.a_pod(None, 0), failed_create="exceeded quota")
 
 
 @pytest.mark.parametrize(
     ("given", "reason", "facts"),
     [
-        (observed(groups=[refused("Odd", "")], pods=FREE), "Unschedulable", ("Odd",)),
+        (b.observed(groups=[refused("Odd", "")], pods=FREE), "Unschedulable", ("Odd",)),
         # A replacement finds no room while the group still says it was placed.
         (_placed_with(RUNNING[0], UNFIT_POD), "Unschedulable", (NODES,)),
         # The group's refusal is over: a pod is bound; the pod's refusal is over: the group was placed since.
@@ -83,7 +71,7 @@ NOT_CREATED = _placed_with(a_pod(None, 0), failed_create="exceeded quota")
         (_placed(1, replacement_refused=3), "Unschedulable", (NODES,)),
         (NOT_CREATED, "SchedulingGated", ("1 of 2 pods exist", "exceeded quota")),
         # A member was lost: its Job counts it as failed, or does not say so yet; a suspended Job lost none.
-        (_placed_with(RUNNING[0], owner=a_job(LOST)), "MembersLost", (1, 2)),
+        (_placed_with(RUNNING[0], owner=b.a_job(LOST)), "MembersLost", (1, 2)),
         (_placed_with(RUNNING[0], GOING), "MembersLost", (1, 2, EVICTION)),
         (_placed_with(owner=SUSPENDED), "WaitingForPods", (0, 2)),
     ],
@@ -111,31 +99,31 @@ def test_a_new_replacement_is_checked_again_until_the_scheduler_has_answered(
     replacement = copy.deepcopy(FREE[1])
     replacement["metadata"]["creationTimestamp"] = f"2026-11-21T{created}Z"
     if pod_reason:
-        with_condition("PodScheduled", "False", pod_reason, NO_ROOM)(replacement)
-    owner = a_job(with_status(failed=failed))
+        b.with_condition("PodScheduled", "False", pod_reason, NO_ROOM)(replacement)
+    owner = b.a_job(b.with_status(failed=failed))
     assert planned(_placed_with(RUNNING[0], replacement, owner=owner)).requeue == again
 
 
-TRIO = [a_pod(None, index, bound) for index in range(3)]
+TRIO = [b.a_pod(None, index, b.bound) for index in range(3)]
 OF_136: dict[str, Any] = {"groups": [PLACED], "scheduling": SchedulingApi("v1alpha2", composites=False)}
-ONE_DONE = a_job(with_status(completedIndexes="0"))
+ONE_DONE = b.a_job(b.with_status(completedIndexes="0"))
 
 
 def _foreign(min_count: int = 2) -> Observed:
     """The gang's group, which a user created under its name."""
-    stranger = labelled({"app.kubernetes.io/managed-by": "someone", "muster.dev/owner-uid": ""})
-    return observed(
-        workload=a_workload(), groups=[a_pod_group(NAME, stranger, min_count=min_count)], pods=FREE
+    stranger = b.labelled({"app.kubernetes.io/managed-by": "someone", "muster.dev/owner-uid": ""})
+    return b.observed(
+        workload=b.a_workload(), groups=[b.a_pod_group(NAME, stranger, min_count=min_count)], pods=FREE
     )
 
 
 def _fallback(text: str) -> Observed:
-    return observed(groups=[a_pod_group(NAME, annotated({FALLBACK: text}))], pods=FREE)
+    return b.observed(groups=[b.a_pod_group(NAME, b.annotated({FALLBACK: text}))], pods=FREE)
 
 
 READY, FIXED = "PodGroupsReady", "GangSizeFixed"
-SHRUNK = observed(ONE_DONE, pods=[FREE[1]], **OF_136)
-GROWN = observed(a_job(pods=3), workload=a_workload(), pods=TRIO, **OF_136)
+SHRUNK = b.observed(ONE_DONE, pods=[FREE[1]], **OF_136)
+GROWN = b.observed(b.a_job(pods=3), workload=b.a_workload(), pods=TRIO, **OF_136)
 REFUSED_BY_API = _fallback("RefusedByApi: no such: class")
 
 

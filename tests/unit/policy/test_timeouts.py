@@ -12,28 +12,8 @@ from muster.policy.model import Plan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources.source import PolicySource, PolicySourceKind
-from tests.support.builders import (
-    NOW,
-    Modifier,
-    Object,
-    a_child_job,
-    a_gang,
-    a_job,
-    a_jobset,
-    a_pod,
-    a_pod_group,
-    a_replicated_job,
-    a_workload,
-    annotated,
-    bound,
-    gated,
-    observed,
-    placed,
-    pods_of,
-    with_condition,
-    with_spec,
-    with_status,
-)
+from tests.support import builders as b
+from tests.support.builders import Modifier, Object
 from tests.support.conditions import planned_conditions
 from tests.support.planning import Observed, plan_resize, resolve
 
@@ -55,16 +35,16 @@ def given_waiting(
     owner: Object | None = None,
 ) -> Observed:
     """A gang of two that the scheduler refused so many seconds ago, with modifiers of its group and pods."""
-    pods = [a_pod(None, index, created(seconds + 60), pod or gated()) for index in range(2)]
-    groups = [a_pod_group(NAME, group or refused(seconds))]
-    return observed(owner, workload=a_workload(), groups=groups, pods=pods, sources=sources_of(then))
+    pods = [b.a_pod(None, index, created(seconds + 60), pod or b.gated()) for index in range(2)]
+    groups = [b.a_pod_group(NAME, group or refused(seconds))]
+    return b.observed(owner, workload=b.a_workload(), groups=groups, pods=pods, sources=sources_of(then))
 
 
 def refused(seconds: float) -> Modifier:
     """The scheduler's condition, written so many seconds ago."""
 
     def modify(group: Object) -> None:
-        with_condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "no room")(group)
+        b.with_condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "no room")(group)
         group["status"]["conditions"][-1]["lastTransitionTime"] = ago(seconds)
 
     return modify
@@ -83,7 +63,7 @@ def created(seconds: float) -> Modifier:
 
 def ago(seconds: float) -> str:
     """A time before NOW as the API server writes it."""
-    return (NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return (b.NOW - timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @pytest.mark.parametrize(
@@ -91,11 +71,11 @@ def ago(seconds: float) -> str:
     [
         pytest.param(given_waiting(LIMIT), True, id="refused for as long as the limit"),
         pytest.param(given_waiting(LIMIT - 1), False, id="a second less"),
-        pytest.param(given_waiting(LIMIT, pod=gated("kueue.x-k8s.io/topology")), False, id="gates hold it"),
-        pytest.param(given_waiting(LIMIT, pod=bound), False, id="its pods have nodes"),
+        pytest.param(given_waiting(LIMIT, pod=b.gated("kueue.x-k8s.io/topology")), False, id="gates hold it"),
+        pytest.param(given_waiting(LIMIT, pod=b.bound), False, id="its pods have nodes"),
         pytest.param(given_waiting(LIMIT, group=foreign), False, id="a user's own group"),
-        pytest.param(given_waiting(LIMIT, group=placed), True, id="restarted: the pods' creation counts"),
-        pytest.param(given_waiting(LIMIT - 61, group=placed), False, id="restarted a moment ago"),
+        pytest.param(given_waiting(LIMIT, group=b.placed), True, id="restarted: the pods' creation counts"),
+        pytest.param(given_waiting(LIMIT - 61, group=b.placed), False, id="restarted a moment ago"),
         pytest.param(given_waiting(LIMIT - 60, group=refused(LIMIT + 1)), True, id="resumed"),
         pytest.param(given_waiting(LIMIT - 61, group=refused(LIMIT + 1)), False, id="resumed a moment ago"),
     ],
@@ -104,48 +84,50 @@ def test_a_gang_waits_from_the_schedulers_first_refusal(given: Observed, late: b
     """The time behind gates does not count; after a restart the pods' creation does."""
     resolved = resolve(given)
     assert isinstance(resolved, ResolvedOwner)
-    timeout = scheduling_timeout(resolved, given.members, NOW)
+    timeout = scheduling_timeout(resolved, given.members, b.NOW)
     assert (timeout.groups if timeout else frozenset()) == ({NAME} if late else set())
 
 
 def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:
     """Also when all its pods run: a restart would wait for the whole gang otherwise."""
-    group = a_pod_group(NAME, placed, annotated({FALLBACK: "SchedulingTimedOut: it waited"}), min_count=1)
-    pods = [a_pod(None, index, bound) for index in range(2)]
-    workload = a_workload(a_gang("main", 1))
-    given = observed(workload=workload, groups=[group], pods=pods, sources=sources_of("Basic"))
-    assert plan_resize(given, NOW).reason == Reason.UP_TO_DATE
+    group = b.a_pod_group(
+        NAME, b.placed, b.annotated({FALLBACK: "SchedulingTimedOut: it waited"}), min_count=1
+    )
+    pods = [b.a_pod(None, index, b.bound) for index in range(2)]
+    workload = b.a_workload(b.a_gang("main", 1))
+    given = b.observed(workload=workload, groups=[group], pods=pods, sources=sources_of("Basic"))
+    assert plan_resize(given, b.NOW).reason == Reason.UP_TO_DATE
     assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "SchedulingTimedOut")
 
 
 def test_suspend_suspends_the_owner_once() -> None:
     """With a precondition; if Muster may not, an Event says so instead."""
-    plan = plan_resize(given_waiting(LIMIT, "Suspend"), NOW)
+    plan = plan_resize(given_waiting(LIMIT, "Suspend"), b.NOW)
     assert isinstance(plan, Plan)
     event, suspend = plan.actions
     assert event.optional
     assert suspend.body == {"metadata": {"resourceVersion": "7"}, "spec": {"suspend": True}}
     assert [(action.body or {})["reason"] for action in suspend.if_refused] == ["RefusedByApi"]
-    job = a_job(with_spec(suspend=True))
-    assert plan_resize(given_waiting(LIMIT, "Suspend", owner=job), NOW).reason == Reason.UP_TO_DATE
+    job = b.a_job(b.with_spec(suspend=True))
+    assert plan_resize(given_waiting(LIMIT, "Suspend", owner=job), b.NOW).reason == Reason.UP_TO_DATE
 
 
 def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None:
     """Otherwise the replacement of a pod of theirs would wait for pods that have ended."""
-    jobset = a_jobset(*(a_replicated_job(name, pods=2) for name in ("a", "b")))
-    whole = a_child_job(jobset, "a", 0)
-    half = a_child_job(jobset, "b", 0, with_status(succeeded=1, completedIndexes="0"))
-    given = observed(
+    jobset = b.a_jobset(*(b.a_replicated_job(name, pods=2) for name in ("a", "b")))
+    whole = b.a_child_job(jobset, "a", 0)
+    half = b.a_child_job(jobset, "b", 0, b.with_status(succeeded=1, completedIndexes="0"))
+    given = b.observed(
         jobset,
         jobs=[whole, half],
-        workload=a_workload(a_gang("a", 2), a_gang("b", 2), root=jobset),
+        workload=b.a_workload(b.a_gang("a", 2), b.a_gang("b", 2), root=jobset),
         groups=[
-            a_pod_group("llama-a-22222222", refused(LIMIT), root=jobset),
-            a_pod_group("llama-b-22222222", placed, root=jobset),
+            b.a_pod_group("llama-a-22222222", refused(LIMIT), root=jobset),
+            b.a_pod_group("llama-b-22222222", b.placed, root=jobset),
         ],
-        pods=[*pods_of(whole, gated(), created(LIMIT)), *pods_of(half, bound)],
+        pods=[*b.pods_of(whole, b.gated(), created(LIMIT)), *b.pods_of(half, b.bound)],
         sources=sources_of("Suspend"),
     )
-    plan = plan_resize(given, NOW)
+    plan = plan_resize(given, b.NOW)
     assert isinstance(plan, Plan)
     assert [action.target.kind for action in plan.actions] == ["Event", "JobSet", "Workload", "PodGroup"]

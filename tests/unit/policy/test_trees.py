@@ -17,30 +17,20 @@ from muster.policy.sources.source import PolicySource, PolicySourceKind
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.policy_tree import policy_tree
 from muster.policy.tree.validation import validate_tree
-from tests.support.builders import (
-    Modifier,
-    Object,
-    a_job,
-    a_jobset,
-    a_replicated_job,
-    annotated,
-    observed,
-    template_labelled,
-    template_spec,
-    with_spec,
-)
+from tests.support import builders as b
+from tests.support.builders import Modifier, Object
 from tests.support.messages import mentions
 from tests.support.planning import pod_sets_of, resolve
 
-PER_JOB = template_labelled({group_labels.GROUP_PER: "job"})
-BLOCKS = template_labelled({group_labels.GROUP_SIZE: "2"})
-LEADER = template_labelled({group_labels.LEADER_GROUP: "driver"})
-WORK_QUEUE = with_spec(completionMode="NonIndexed", completions=None)
-NOT_INDEXED = with_spec(completionMode="NonIndexed")
-IN_ORDER = with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
-EXCLUSIVE = annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
-NODE_SELECTOR = annotated({"alpha.jobset.sigs.k8s.io/node-selector": "true"})
-HIGH, MINE = template_spec(priorityClassName="high"), template_spec(schedulerName="mine")
+PER_JOB = b.template_labelled({group_labels.GROUP_PER: "job"})
+BLOCKS = b.template_labelled({group_labels.GROUP_SIZE: "2"})
+LEADER = b.template_labelled({group_labels.LEADER_GROUP: "driver"})
+WORK_QUEUE = b.with_spec(completionMode="NonIndexed", completions=None)
+NOT_INDEXED = b.with_spec(completionMode="NonIndexed")
+IN_ORDER = b.with_spec(startupPolicy={"startupPolicyOrder": "InOrder"})
+EXCLUSIVE = b.annotated({"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"})
+NODE_SELECTOR = b.annotated({"alpha.jobset.sigs.k8s.io/node-selector": "true"})
+HIGH, MINE = b.template_spec(priorityClassName="high"), b.template_spec(schedulerName="mine")
 DATA: dict[str, Any] = {"step": "dataset-initializer"}
 MODEL: dict[str, Any] = {"step": "model-initializer"}
 
@@ -49,7 +39,7 @@ def job_of(
     name: str, *modifiers: Any, label: str | None = None, ready: tuple[str, ...] = (), **of: Any
 ) -> Any:
     """A replicatedJob of two pods, in the group of its own name or another, after others are ready."""
-    entry = a_replicated_job(name, *modifiers, label=label or name, **of)
+    entry = b.a_replicated_job(name, *modifiers, label=label or name, **of)
     return entry | {"dependsOn": [{"name": one, "status": "Ready"} for one in ready]} if ready else entry
 
 
@@ -69,22 +59,22 @@ def tree_of(owner: Object, groups: str, *, kept: bool = False) -> tuple[Group, .
     return tree if isinstance(tree, GroupingFailure) else validate_tree(tree, kept=kept) or tree
 
 
-NONE_LEFT = with_spec(parallelism=1, completions=3)
+NONE_LEFT = b.with_spec(parallelism=1, completions=3)
 GANGS: list[tuple[Object, dict[str, dict[str, int]]]] = [
-    (a_jobset(job_of("a", PER_JOB, pods=3, replicas=2)), {"a": {"-0": 3, "-1": 3}}),
-    (a_job(BLOCKS, pods=5), {"main": {"-0": 2, "-1": 2, "-2": 1}}),
-    (a_job(LEADER, with_spec(parallelism=3, completions=6)), {"driver": {"": 1}, "main": {"": 2}}),
-    (a_job(LEADER, NONE_LEFT), {"driver": {"": 1}, "main": {"": 0}}),
-    (a_jobset(job_of("a", LEADER, pods=3, replicas=2)), {"driver": {"": 2}, "a": {"": 4}}),
-    (a_job(LEADER, BLOCKS, pods=4), {"driver": {"": 1}, "main": {"-0": 1, "-1": 2}}),
-    (a_job(with_spec(parallelism=2, completions=5)), {"main": {"": 2}}),
-    (a_job(WORK_QUEUE, pods=3), {"main": {"": 3}}),
-    (a_job(NOT_INDEXED, BLOCKS, pods=3), {"main": {"-0": 3}}),
-    (a_job(NOT_INDEXED, LEADER, pods=3), {"driver": {"": 3}, "main": {}}),
-    (a_job(pods=0), {"main": {"": 0}}),
-    (a_job(BLOCKS, pods=0), {"main": {}}),
-    (a_jobset(job_of("a", pods=1, label="g"), job_of("b", pods=3, label="g")), {"g": {"": 4}}),
-    (a_jobset(job_of("a"), job_of("b", with_spec(scheduling={}))), {"a": {"": 2}}),
+    (b.a_jobset(job_of("a", PER_JOB, pods=3, replicas=2)), {"a": {"-0": 3, "-1": 3}}),
+    (b.a_job(BLOCKS, pods=5), {"main": {"-0": 2, "-1": 2, "-2": 1}}),
+    (b.a_job(LEADER, b.with_spec(parallelism=3, completions=6)), {"driver": {"": 1}, "main": {"": 2}}),
+    (b.a_job(LEADER, NONE_LEFT), {"driver": {"": 1}, "main": {"": 0}}),
+    (b.a_jobset(job_of("a", LEADER, pods=3, replicas=2)), {"driver": {"": 2}, "a": {"": 4}}),
+    (b.a_job(LEADER, BLOCKS, pods=4), {"driver": {"": 1}, "main": {"-0": 1, "-1": 2}}),
+    (b.a_job(b.with_spec(parallelism=2, completions=5)), {"main": {"": 2}}),
+    (b.a_job(WORK_QUEUE, pods=3), {"main": {"": 3}}),
+    (b.a_job(NOT_INDEXED, BLOCKS, pods=3), {"main": {"-0": 3}}),
+    (b.a_job(NOT_INDEXED, LEADER, pods=3), {"driver": {"": 3}, "main": {}}),
+    (b.a_job(pods=0), {"main": {"": 0}}),
+    (b.a_job(BLOCKS, pods=0), {"main": {}}),
+    (b.a_jobset(job_of("a", pods=1, label="g"), job_of("b", pods=3, label="g")), {"g": {"": 4}}),
+    (b.a_jobset(job_of("a"), job_of("b", b.with_spec(scheduling={}))), {"a": {"": 2}}),
 ]
 
 
@@ -98,33 +88,33 @@ def test_groups(owner: Object, groups: dict[str, dict[str, int]]) -> None:
 
 def test_a_group_of_initializers_is_basic() -> None:
     """They may wait for one another."""
-    jobset = a_jobset(job_of("a", label="g", **DATA), job_of("b", label="g", **MODEL))
+    jobset = b.a_jobset(job_of("a", label="g", **DATA), job_of("b", label="g", **MODEL))
     (group,) = default_tree(pod_sets(jobset))
     assert (group.gang, group.sizes) == (False, {"": 4})
 
 
 def pair(*modifiers: Any) -> Object:
     """A JobSet of prefill (4 pods) and decode (2 pods)."""
-    return a_jobset(job_of("prefill", *modifiers, pods=4), job_of("decode"))
+    return b.a_jobset(job_of("prefill", *modifiers, pods=4), job_of("decode"))
 
 
 def replicas(labels: dict[str, str]) -> Object:
     """A JobSet of two Jobs of workers, and of leaders by these labels."""
-    return a_jobset(job_of("node", template_labelled(labels), pods=5, replicas=2, label="workers"))
+    return b.a_jobset(job_of("node", b.template_labelled(labels), pods=5, replicas=2, label="workers"))
 
 
 def led(*, leaders: int = 2, ready: tuple[str, ...] = ()) -> Object:
     """A JobSet with a Job of a leader and one of workers in each replica."""
     leader = job_of("leader", PER_JOB, pods=1, replicas=leaders)
-    return a_jobset(leader, job_of("workers", PER_JOB, pods=4, replicas=2, ready=ready))
+    return b.a_jobset(leader, job_of("workers", PER_JOB, pods=4, replicas=2, ready=ready))
 
 
-STAGES = a_jobset(job_of("a"), job_of("b", after=("a",)), job_of("c", after=("b",)))
-A_THEN_B = a_jobset(job_of("a"), job_of("b", after=("a",)), job_of("c"))
-AFTER_A = a_jobset(job_of("a"), job_of("b"), job_of("c", ready=("a",)))
-AFTER_BOTH = a_jobset(job_of("a"), job_of("b"), job_of("c", after=("a", "b")))
-EXCLUSIVELY_LED = a_jobset(job_of("w", EXCLUSIVE, LEADER))
-ORDERED = a_jobset(job_of("a"), job_of("b"), modifiers=(IN_ORDER,))
+STAGES = b.a_jobset(job_of("a"), job_of("b", after=("a",)), job_of("c", after=("b",)))
+A_THEN_B = b.a_jobset(job_of("a"), job_of("b", after=("a",)), job_of("c"))
+AFTER_A = b.a_jobset(job_of("a"), job_of("b"), job_of("c", ready=("a",)))
+AFTER_BOTH = b.a_jobset(job_of("a"), job_of("b"), job_of("c", after=("a", "b")))
+EXCLUSIVELY_LED = b.a_jobset(job_of("w", EXCLUSIVE, LEADER))
+ORDERED = b.a_jobset(job_of("a"), job_of("b"), modifiers=(IN_ORDER,))
 SIZE, JOB = {group_labels.GROUP_SIZE: "2"}, {group_labels.GROUP_PER: "job"}
 LED, LED_JOB = {group_labels.LEADER_GROUP: "leader"}, {group_labels.LEADER_GROUP_PER: "job"}
 L, W = "{name: leader}", "{name: workers}"
@@ -157,7 +147,7 @@ Refusal = tuple[Object, str, str, tuple[object, ...]]
 MEMBERS: list[Refusal] = [
     (pair(), "[{name: prefil}]", "[0].name", ("muster.dev/group", "prefil", "decode", "prefill")),
     (pair(), "[{name: prefill, replicatedJobs: [decode]}]", "[0].replicatedJobs", ("muster.dev/group",)),
-    (a_job(), "[{name: main, replicatedJobs: [node]}]", "[0].replicatedJobs", ("muster.dev/group", "main")),
+    (b.a_job(), "[{name: main, replicatedJobs: [node]}]", "[0].replicatedJobs", ("muster.dev/group", "main")),
     (pair(), "[{name: prefill, per: Job}]", "[0].per", (PREFILL, "muster.dev/group-per", "job")),
     (pair(), "[{name: prefill, size: 4}]", "[0].size", (PREFILL, "muster.dev/group-size", "4")),
     (pair(), "[{name: prefill, leader: true}]", "[0].leader", (PREFILL, "muster.dev/leader-group")),
@@ -206,17 +196,17 @@ def test_a_policy_that_cannot_be_had_names_the_field(
 
 def together(first: Any, second: Any, *others: Any) -> Object:
     """A JobSet whose first two replicatedJobs are one group `g`, with others between them."""
-    return a_jobset(job_of("a", label="g", **first), *others, job_of("b", label="g", **second))
+    return b.a_jobset(job_of("a", label="g", **first), *others, job_of("b", label="g", **second))
 
 
 def both(modifier: Modifier) -> Object:
     """A JobSet of one group `g` of two replicatedJobs, the first one with a modifier."""
-    return a_jobset(job_of("a", modifier, label="g"), job_of("b", label="g"))
+    return b.a_jobset(job_of("a", modifier, label="g"), job_of("b", label="g"))
 
 
 AFTER = {"after": ("a",)}
 WAITING = (job_of("a1", label="x"), job_of("b1", label="y"), job_of("a2", label="x", ready=("b1",)))
-CIRCLE = a_jobset(*WAITING, job_of("b2", label="y", ready=("a1",)))
+CIRCLE = b.a_jobset(*WAITING, job_of("b2", label="y", ready=("a1",)))
 THIRD = job_of("m", after=("a",))
 FLAWS: list[tuple[Object, Reason, tuple[object, ...]]] = [
     (together({}, AFTER), Reason.WAITS_FOR_ITSELF, ("g", "a")),
@@ -224,9 +214,9 @@ FLAWS: list[tuple[Object, Reason, tuple[object, ...]]] = [
     (CIRCLE, Reason.WAITS_FOR_ITSELF, ("x", 4, 2, "a2")),
     (both(HIGH), Reason.PRIORITIES_DIFFER, ("g", "high")),
     (both(MINE), Reason.SCHEDULERS_DIFFER, ("g", PREFILL, "default-scheduler", "mine")),
-    (a_jobset(job_of("a"), modifiers=(EXCLUSIVE,)), Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
-    (a_jobset(job_of("a", EXCLUSIVE, BLOCKS, pods=4)), Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
-    (a_jobset(*(job_of(f"r{number}") for number in range(9))), Reason.TOO_MANY_GROUPS, ("r8", 9, 8)),
+    (b.a_jobset(job_of("a"), modifiers=(EXCLUSIVE,)), Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
+    (b.a_jobset(job_of("a", EXCLUSIVE, BLOCKS, pods=4)), Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
+    (b.a_jobset(*(job_of(f"r{number}") for number in range(9))), Reason.TOO_MANY_GROUPS, ("r8", 9, 8)),
 ]
 
 
@@ -242,13 +232,13 @@ def test_groups_that_cannot_start(owner: Object, reason: Reason, facts: tuple[ob
 @pytest.mark.parametrize(
     ("owner", "groups"),
     [
-        (a_jobset(*WAITING), "[]"),
+        (b.a_jobset(*WAITING), "[]"),
         (together(DATA, MODEL | AFTER), "[]"),
-        (a_jobset(job_of("a", HIGH), job_of("b")), "[]"),
-        (a_jobset(job_of("a"), modifiers=(EXCLUSIVE, NODE_SELECTOR)), "[]"),
+        (b.a_jobset(job_of("a", HIGH), job_of("b")), "[]"),
+        (b.a_jobset(job_of("a"), modifiers=(EXCLUSIVE, NODE_SELECTOR)), "[]"),
         (EXCLUSIVELY_LED, "[]"),
-        (a_jobset(job_of("a", EXCLUSIVE, PER_JOB, pods=1, replicas=3)), "[]"),
-        (a_jobset(job_of("a", EXCLUSIVE)), "[{name: a, schedulingPolicy: {gang: {minCount: 1}}}]"),
+        (b.a_jobset(job_of("a", EXCLUSIVE, PER_JOB, pods=1, replicas=3)), "[]"),
+        (b.a_jobset(job_of("a", EXCLUSIVE)), "[{name: a, schedulingPolicy: {gang: {minCount: 1}}}]"),
         (AFTER_A, ROOT % 2),
         (STAGES, ROOT % 1),
         (A_THEN_B, STAGES_BESIDE % "{basic: {}}"),
@@ -262,28 +252,25 @@ def test_groups_that_can_start(owner: Object, groups: str) -> None:
     assert not isinstance(tree_of(owner, groups), GroupingFailure)
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        "[{name: main, %s: {gang: {minCount: 3}}}]",
-        "[{name: top, %s: {gang: {minGroupCount: 3}}, groups: [{name: main}]}]",
-    ],
-)
+TOP = "[{name: top, %s: {gang: {minGroupCount: 3}}, groups: [{name: main}]}]"
+
+
+@pytest.mark.parametrize("groups", ["[{name: main, %s: {gang: {minCount: 3}}}]", TOP])
 def test_groups_that_exist_survive_scaling_down(groups: str) -> None:
     """A policy that was right when the groups were made is not found invalid because pods became fewer."""
     text = groups % "schedulingPolicy"
-    assert isinstance(tree_of(a_job(pods=1), text), GroupingFailure)
-    assert not isinstance(tree_of(a_job(pods=1), text, kept=True), GroupingFailure)
+    assert isinstance(tree_of(b.a_job(pods=1), text), GroupingFailure)
+    assert not isinstance(tree_of(b.a_job(pods=1), text, kept=True), GroupingFailure)
 
 
 def stages(count: int) -> Object:
     """A JobSet of so many replicatedJobs, all in one group."""
-    return a_jobset(*(job_of(f"stage-{index}", label="all") for index in range(count)))
+    return b.a_jobset(*(job_of(f"stage-{index}", label="all") for index in range(count)))
 
 
 def jobs(count: int) -> Object:
     """A JobSet of so many Jobs, each with a PodGroup of its own."""
-    return a_jobset(job_of("main", PER_JOB, replicas=count))
+    return b.a_jobset(job_of("main", PER_JOB, replicas=count))
 
 
 NESTED = "{groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
@@ -303,7 +290,7 @@ COMPOSITES = "workload.groups: makes 257 CompositePodGroups"
 def test_the_most_that_one_owner_can_have(most: Object, beyond: Object, policy: str, message: str) -> None:
     """One more is refused, with the field, its number and the limit."""
     source = PolicySource(PolicySourceKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {policy}")
-    allowed, refused = (resolve(observed(owner, sources=(source,))) for owner in (most, beyond))
+    allowed, refused = (resolve(b.observed(owner, sources=(source,))) for owner in (most, beyond))
     assert isinstance(allowed, ResolvedOwner)
     assert isinstance(refused, ResolvedOwner)
     assert allowed.failure is None
