@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -165,21 +164,3 @@ def _lines(heading: str) -> list[str]:
     return [
         " ".join(word if word == "|" else shlex.quote(word) for word in command.words) for command in typed
     ]
-
-
-def test_down_ends_its_processes_and_none_with_a_reused_id(tmp_path: Path) -> None:
-    """After a reboot the remembered process ids may be those of other programs."""
-    folder = tmp_path / "muster-cluster-1"
-    folder.mkdir()
-    ours = start("etcd", [sys.executable, "-c", "import time; time.sleep(600)", str(folder)], folder)
-    other = start("other", [sys.executable, "-c", "import time; time.sleep(600)"], tmp_path)
-    remembered = [["etcd", ours.pid, str(ours.log)], ["kube-apiserver", other.pid, str(other.log)]]
-    state_file().write_text(json.dumps({"folder": str(folder), "processes": remembered}))
-    try:
-        assert _cluster("down").returncode == 0
-        assert (ours.alive(), other.alive()) == (False, True)
-        assert not folder.exists()
-    finally:
-        for process in (ours, other):
-            process.signal(signal.SIGKILL)
-            process.stop()

@@ -6,10 +6,7 @@ import re
 from collections import Counter
 from dataclasses import fields
 
-import pytest
-
 from muster.policy.reasons import Reason
-from muster.runtime import steps
 from muster.runtime.config import Settings
 from tests.docs.commands import ROOT
 from tests.manifests.test_observability import exported_samples
@@ -62,18 +59,3 @@ def test_every_label_and_annotation_is_listed() -> None:
     items = re.findall(r"^- ([^(]*) \(", text, re.MULTILINE)
     listed = [name for item in items for name in re.findall(r"`(muster\.dev/[a-z-]+)`", item)]
     assert Counter(listed) == Counter(spelled)
-
-
-@pytest.mark.parametrize(
-    "heading",
-    [
-        pytest.param("## Leave one out", id="what happens without it"),
-        pytest.param("## Replace one", id="what one in its place has to write"),
-    ],
-)
-def test_every_step_can_be_left_out_and_replaced_by_the_book(heading: str) -> None:
-    """One row for each, and for no others."""
-    _, _, text = COMPOSING.partition(heading)
-    rows = re.findall(r"^\| ([a-z-]+) \| ", text.partition("\n## ")[0], re.MULTILINE)
-    names = {name.replace("_", "-") for name in steps.step_names()}
-    assert Counter(rows) - Counter(["without", "admission"]) == Counter(names)

@@ -79,13 +79,3 @@ def test_the_policies_and_the_plans_use_the_same_keys() -> None:
         text = str(policies[name]["spec"]["variables"] if name != "muster-groups" else policies[name]["spec"])
         text += str(policies[name]["spec"]["validations"])
         assert {key for key in needed if f"'{key}'" not in text} == set(), name
-
-
-def test_the_component_that_lets_owners_be_suspended_judges_all_it_grants() -> None:
-    """Its role and its policy are of the same writes."""
-    objects = objects_in("components/suspend-after-timeout")
-    (role,), (policy,) = of_kind(objects, "ClusterRole"), of_kind(objects, POLICY)
-    rules = policy["spec"]["matchConstraints"]["resourceRules"]
-    assert {resource for _, _, resource, _ in rules_of(role)} == {
-        name for rule in rules for name in rule["resources"]
-    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import yaml
 
@@ -110,17 +108,6 @@ def test_everything_of_muster_is_in_its_namespace() -> None:
     assert "muster-system" not in str(ONE_NAMESPACE)
 
 
-def test_policies_of_one_namespace_act_in_it_alone() -> None:
-    """The policies are shared; each binding is the team's own and names its namespace."""
-    assert of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicy") == of_kind(WHOLE, "MutatingAdmissionPolicy")
-    bindings = of_kind(ONE_NAMESPACE, "MutatingAdmissionPolicyBinding")
-    assert len(bindings) == 3
-    for binding in bindings:
-        assert binding["metadata"]["name"] == f"{binding['spec']['policyName']}-{TEAM}"
-        labels = binding["spec"]["matchResources"]["namespaceSelector"]["matchLabels"]
-        assert labels == {"kubernetes.io/metadata.name": TEAM}
-
-
 def test_functions_of_one_namespace_have_roles_in_it_and_sweep_it() -> None:
     """The rules are those of the overlay cluster; what is read of the whole cluster is two kinds."""
     everywhere = {role["metadata"]["name"]: role["rules"] for role in _roles(WHOLE)}
@@ -158,27 +145,6 @@ def test_one_service_has_the_path_and_the_rights_of_each_step() -> None:
             assert (ours["roleRef"], ours["subjects"][0]["name"]) == (theirs["roleRef"], account)
 
 
-def test_the_example_leaves_a_step_out_and_has_its_own_image_and_retries() -> None:
-    """Nothing of emit-conditions is left, and nothing else is missing."""
-    example = objects_of("example")
-    left_out = [manifest for manifest in WHOLE if "emit-conditions" in manifest["metadata"]["name"]]
-    kinds = {"Trigger", "Service", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
-    assert {manifest["kind"] for manifest in left_out} >= kinds
-    assert "emit-conditions" not in {manifest["metadata"]["name"] for manifest in example}
-    assert len(example) == len(WHOLE) - len(left_out)
-    retries = {trigger.name: trigger.delivery.retry for trigger in Wiring.from_manifests(example).triggers}
-    assert retries.pop("patch-pods") == 3
-    assert set(retries.values()) == {5}
-    images = {_container(service)["image"] for service in of_kind(example, "Service")}
-    assert images == {"registry.example.com/muster/muster:1.0"}
-
-
 def _roles(objects: list[Manifest]) -> list[Manifest]:
     roles = [*of_kind(objects, "ClusterRole"), *of_kind(objects, "Role")]
     return [role for role in roles if role["rules"]]
-
-
-def _container(service: Manifest) -> dict[str, Any]:
-    (container,) = service["spec"]["template"]["spec"]["containers"]
-    found: dict[str, Any] = container
-    return found

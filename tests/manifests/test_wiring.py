@@ -87,15 +87,6 @@ def test_groups_are_heard_in_any_version(version: str) -> None:
     assert TRIGGERS["patch-pods"].passes({**event, "kind": "PodGroup"})
 
 
-def test_patch_pods_alone_hears_of_new_composites() -> None:
-    """With the overlay composite-pod-groups; of no change of one."""
-    kind = {"apiversion": "scheduling.k8s.io/v1alpha3", "kind": "CompositePodGroup"}
-    verbs = ("add", "update", "delete")
-    events = {verb: {"type": f"dev.knative.apiserver.resource.{verb}", **kind} for verb in verbs}
-    heard = {(name, verb) for name in HEARS for verb in verbs if TRIGGERS[name].passes(events[verb])}
-    assert heard == {("patch-pods", "add")}
-
-
 @pytest.mark.parametrize("trigger", TRIGGERS.values(), ids=lambda trigger: str(trigger.name))
 def test_deliveries_retry_for_seconds_and_then_become_dead_letters(trigger: Trigger) -> None:
     """All retries are over before the next sweep."""

@@ -6,9 +6,7 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
-import urllib.request
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.support.installed import ROOT, Installed
-from tests.support.processes import PATIENCE, muster, running, url_in
+from tests.support.processes import PATIENCE, muster, running
 
 
 def line_of(text: str, part: str) -> str:
@@ -35,14 +33,6 @@ def test_all_stories_fit_on_a_page() -> None:
         r"gang trainer 3/3 on node-\d, node-\d, node-\d ✔", line_of(ended.stdout, "gang trainer 3/3")
     )
     assert "create_workload 1" in line_of(ended.stdout, "writes: ")
-
-
-def test_run_with_processes_ends_well_too() -> None:
-    """With each function as a process the story passes as well; a line for each activity and check."""
-    ended = muster("run", "--story", "indexed-job", "--verbose")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "main" in line_of(ended.stdout, "4/4")
-    assert re.search(r"✔ create_workload +Job indexed-job/\w+ add", ended.stdout)
 
 
 @pytest.fixture(scope="module")
@@ -96,30 +86,6 @@ def a_job(name: str) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": template},
     }
-
-
-def test_a_cluster_of_ones_own_is_worked_on_until_a_signal(tmp_path: Path) -> None:
-    """With a kubeconfig no server and no story is started; the functions work on that cluster."""
-    path = tmp_path / "kubeconfig"
-    with running("apiserver", "--port", "0", "--kubeconfig-out", str(path)) as server:
-        url = url_in(server.line("http://127.0.0.1:"))
-        with running("run", "--kubeconfig", str(path)) as process:
-            process.line(url)
-            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
-            post(f"{url}/api/v1/namespaces", namespace)
-            post(f"{url}/apis/batch/v1/namespaces/team/jobs", a_job("marked"))
-            assert re.search(r"create_workload +Job team/marked add", process.line("Job team/marked"))
-            assert process.end(signal.SIGTERM) == 0
-        assert server.end(signal.SIGINT) == 0
-
-
-def post(url: str, obj: dict[str, Any]) -> None:
-    """Create an object as a client."""
-    request = urllib.request.Request(  # noqa: S310 - loopback
-        url, data=json.dumps(obj).encode(), headers={"Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as answer:  # noqa: S310 - likewise
-        assert answer.status == 201
 
 
 def test_the_wheel_installs_one_package_that_works_alone(

@@ -27,13 +27,3 @@ def test_its_tests_pass(project: Path, installed: Installed) -> None:
     ran = installed.run("python", "-W", "error", "-m", "pytest", "-q", cwd=project)
     assert "5 passed" in ran.stdout, ran.stdout
     assert "reason: GroupLabelled" in (project / "golden/test_plan.yaml").read_text()
-
-
-def test_without_the_extra_a_fixture_names_the_package_to_install(tmp_path: Path, wheel: Path) -> None:
-    """Other tests of the same project run: the plugin imports nothing of Muster until a fixture is used."""
-    plain = Installed(tmp_path / "venv", wheel, others=["pytest"])
-    (tmp_path / "test_it.py").write_text("def test_it(muster_cluster): pass\ndef test_other(): pass\n")
-    ran = plain.run("python", "-m", "pytest", "-q", "test_it.py", cwd=tmp_path)
-    assert "1 passed, 1 error" in ran.stdout, ran.stdout
-    assert "pip install 'muster-gangs[testing]'" in ran.stdout
-    assert "Traceback" not in ran.stdout

@@ -15,13 +15,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from functions import stage
 from muster.cli import main
 from muster.data import EVENTING
 from muster.objects import yaml_files
-from muster.runtime.config import from_environment
 from muster.runtime.steps import step_named
-from muster.simulator.overlays import Manifest, built, load, of_kind
+from muster.simulator.overlays import load, of_kind
 from tests.docs.commands import commands
 from tests.replays import inputs
 
@@ -50,15 +48,6 @@ def _staged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in range(2):
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return folder / "out"
-
-
-def test_a_folder_with_other_files_is_not_emptied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`OUT=` once deleted the working tree."""
-    (tmp_path / "file").touch()
-    for out in (str(tmp_path), ""):
-        assert stage.main([out]) == 2
-        assert capsys.readouterr().err.startswith(f"OUT={out}: ")
-    assert (tmp_path / "file").exists()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -101,18 +90,6 @@ def test_func_and_kustomize_agree(function: str, staged: Path) -> None:
     annotations = revision["metadata"]["annotations"]
     for bound in ("min", "max"):
         assert str(scale.get(bound)) == annotations.get(f"autoscaling.knative.dev/{bound}-scale", "None")
-
-
-@pytest.mark.parametrize(
-    "service",
-    [*of_kind(load(), "Service"), *of_kind(load(built("one-service")), "Service")],
-    ids=lambda obj: str(obj["metadata"]["name"]),
-)
-def test_every_event_that_is_let_in_has_a_thread(service: Manifest) -> None:
-    """And probes have one beside them."""
-    pod = service["spec"]["template"]["spec"]
-    settings = from_environment({entry["name"]: entry["value"] for entry in pod["containers"][0]["env"]})
-    assert 0 < pod["containerConcurrency"] < settings.threads
 
 
 @pytest.mark.parametrize("project", [STEPS[0], "dead_letter", "my_step"])

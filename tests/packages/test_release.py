@@ -98,20 +98,6 @@ def test_bad_input_is_reported_in_one_line(
     assert not out.exists()
 
 
-def test_the_image_is_built_and_pushed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """From the Containerfile, and pushed; the last line is the next command."""
-    log = _install("podman", tmp_path, monkeypatch)
-    assert main(["images", "--registry", "registry.example.com/team", "--push"]) == 0
-    built, pushed, *_ = log.read_text().splitlines()
-    tag = f"registry.example.com/team/muster:{VERSION}"
-    assert built == f"podman build --file Containerfile --tag {tag} ."
-    assert (pushed.startswith("podman push "), pushed.endswith(f" {tag}")) == (True, True)
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"next: make release VERSION={VERSION} IMAGE={IMAGE}"
-
-
 def test_the_commands_of_the_install_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`make` hands its settings to these commands."""
     typed = {
