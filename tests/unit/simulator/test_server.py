@@ -1,12 +1,18 @@
-"""The embedded server's own features: loading, snapshots, counting, faults, kubeconfig."""
+"""The embedded server: loading, a forgotten history, and the client without HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from muster.cluster.errors import ClusterError
+from muster.cluster.http.client import Client
+from muster.objects.patches import PatchType
+from muster.objects.resources import NAMESPACES, PODS
 from muster.simulator.apiserver import ApiServer
+from muster.simulator.direct import Direct
 from tests.cluster.api import KubernetesApi
 from tests.contract.bodies import core, pod
 
@@ -57,3 +63,39 @@ def test_a_token_of_forgotten_history_is_expired(server: ApiServer, api: Kuberne
     assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "c"]
     now = api.must("GET", core(NS, "pods"))["metadata"]["resourceVersion"]
     assert rest["metadata"]["resourceVersion"] == now
+
+
+HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}
+CALLS: dict[str, Callable[[Client], Any]] = {
+    "an object": lambda client: client.get(PODS, "pod", NS),
+    "an object that does not exist": lambda client: client.get(PODS, "none", NS),
+    "a list, and from where to watch": lambda client: client.list_with_version(PODS, labels="!none"),
+    "a create that is refused": lambda client: client.create(NAMESPACES, HOME, manager="m"),
+    "a patch that is refused": lambda client: client.patch(
+        PODS, "pod", NS, {"spec": {"hostname": "x"}}, patch=PatchType.MERGE, manager="m"
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
+def test_both_clients_return_the_same(server: ApiServer, call: Callable[[Client], Any]) -> None:
+    """With HTTP and without, whatever is answered, errors with their words among it."""
+    server.load([pod("pod", {"namespace": NS})])
+    assert _outcome(call, Direct.to(server)) == _outcome(call, Client.for_server(server.url))
+
+
+def _outcome(call: Callable[[Client], Any], client: Client) -> Any:
+    try:
+        return call(client)
+    except ClusterError as error:
+        return type(error), str(error)
+
+
+def test_nothing_is_shared_with_the_server(server: ApiServer) -> None:
+    """What is changed on this side is not changed on the other, in what was sent as in what was got."""
+    client, sent = Direct.to(server), {**HOME, "metadata": {"name": "team-b", "labels": {"a": "b"}}}
+    made = client.create(NAMESPACES, sent, manager="m")
+    sent["metadata"]["labels"]["a"] = made["metadata"]["labels"]["a"] = "c"  # type: ignore[index]
+    namespace = client.get(NAMESPACES, "team-b")
+    assert namespace is not None
+    assert namespace["metadata"]["labels"]["a"] == "b"
