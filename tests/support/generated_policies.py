@@ -59,7 +59,7 @@ LABELS: list[dict[str, str]] = [{}, {}, {}, PER_JOB, BLOCKS, BLOCKS | {group_lab
 def _jobsets(draw: st.DrawFn) -> Object:
     """Draw a JobSet of one to four replicatedJobs with all kinds of group labels."""
     classes = draw(st.sampled_from([[""], ["polite"], ["high", "urgent"]]))
-    entries = []
+    entries: list[Object] = []
     for index in range(draw(st.integers(1, 4))):
         leads = {group_labels.LEADER_GROUP: f"lead-{index}"}
         led = [leads, leads | {group_labels.LEADER_GROUP_PER: "job"}]
@@ -99,7 +99,8 @@ _SETTINGS = st.fixed_dictionaries(
 
 def _policy(count: str) -> st.SearchStrategy[dict[str, Any]]:
     gangs = st.integers(1, 3).map(lambda number: {"schedulingPolicy": {"gang": {count: number}}})
-    return st.one_of(st.just({}), gangs, st.just({"schedulingPolicy": {"basic": {}}}))
+    basic: st.SearchStrategy[dict[str, Any]] = st.just({"schedulingPolicy": {"basic": {}}})
+    return st.one_of(st.just({}), gangs, basic)
 
 
 _SHAPES: st.SearchStrategy[dict[str, Any]] = st.sampled_from([*[{}] * 8, {"per": "Job"}, {"size": 2}])
@@ -144,7 +145,7 @@ def _policies(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
 def observations(draw: st.DrawFn) -> Observed:
     """Draw a TrainJob with its JobSet, a JobSet, or a Job; with its Jobs and a policy."""
     kind = draw(st.sampled_from(["JobSet", "JobSet", "JobSet", "TrainJob", "Job"]))
-    jobset = None
+    jobset: Object | None = None
     if kind == "Job":
         labels = template_labelled(draw(st.sampled_from(LABELS)))
         owner = a_job(labels, pods=draw(st.integers(0, 5)), label=draw(st.sampled_from(NAMES)))
