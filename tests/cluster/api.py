@@ -21,14 +21,7 @@ JSON_PATCH = "application/json-patch+json"
 
 @dataclass(frozen=True)
 class ApiResponse:
-    """The answer to a request.
-
-    Attributes:
-        status: the HTTP status code.
-        reason: ``reason`` of the Status object of an error, else empty.
-        message: ``message`` of the Status object of an error, else empty.
-        body: the parsed body; the text itself if it is not JSON.
-    """
+    """The answer to a request: reason and message of an error's Status, and JSON, else text, as body."""
 
     status: int
     reason: str
@@ -53,13 +46,7 @@ class Refused(AssertionError):
 
 @dataclass(frozen=True)
 class KubernetesApi:
-    """A client of one server, as one user.
-
-    Attributes:
-        server: URL such as ``https://127.0.0.1:6443``.
-        token: bearer token, empty for none.
-        certificate_authority: PEM text, empty for a server without TLS.
-    """
+    """A client of one server, as one user."""
 
     server: str
     token: str = ""
@@ -119,11 +106,7 @@ class KubernetesApi:
     ) -> Iterator[dict[str, Any]]:
         """Yield watch events (``{"type": …, "object": …}``) until the server ends the stream.
 
-        Args:
-            path: path of a collection.
-            resource_version: version to begin after; empty for the current one.
-            seconds: time after which the server ends the stream.
-            connected: is called with the connection, so that another thread can close it.
+        `connected` is called with the connection, so that another thread can close it.
         """
         query = {"watch": "true", "timeoutSeconds": str(seconds)}
         if resource_version:

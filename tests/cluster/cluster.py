@@ -61,14 +61,10 @@ class RealCluster:
 
     Attributes:
         folder: temporary folder of data, credentials and logs.
-        api: client as administrator.
-        credentials: certificate and tokens, for further kubeconfigs.
-        etcd: URL of etcd.
         pod_network: URL of the HTTP proxy through which the API server reaches pods (`services/proxy`,
             `pods/proxy`); a test may listen there. There is no other pod network.
         service_network: URL of the HTTP proxy through which the API server reaches webhooks of Services.
         processes: the running processes, in order of start.
-        knative: Knative, if it was started.
     """
 
     folder: Path

@@ -100,13 +100,13 @@ def start_apiserver(
     Args:
         release: version, gates and API versions.
         credentials: certificate, signing key and users.
-        etcd: URL of etcd.
+        etcd: its URL.
         service_accounts: whether admission gives pods a service account. Needs a controller manager, which
             creates the account ``default``; without it every pod would be refused.
         pod_network: URL of the HTTP proxy through which it reaches pods; nothing needs to listen there. All
             other addresses are on loopback and bypass it.
         service_network: URL of the HTTP proxy through which it reaches webhooks that are named by a Service.
-        port: port to listen on; 0 chooses a free one.
+        port: 0 chooses a free one.
     """
     port = port or free_ports(1)[0]
     key = credentials.key

@@ -1,4 +1,4 @@
-"""Runs the real kubectl and helm, built from their Go modules: tests execute the commands that users type."""
+"""Runs the real kubectl, built from its Go module: tests execute the commands that users type."""
 
 from __future__ import annotations
 
@@ -52,19 +52,3 @@ def call(
         check=False,
         timeout=120,
     )
-
-
-def helm(*arguments: str, kubeconfig: Path) -> str:
-    """Run helm in the root of the repository, without files of the user's own; return its output."""
-    own = {f"HELM_{name}_HOME": str(modules.cache_folder() / "helm") for name in ("CACHE", "CONFIG", "DATA")}
-    done = subprocess.run(
-        [str(modules.build(modules.HELM)), *arguments],
-        cwd=modules.REPOSITORY,
-        env={**os.environ, **own, "KUBECONFIG": str(kubeconfig)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert not done.returncode, f"helm {' '.join(arguments)}: {done.stderr}"
-    return done.stdout

@@ -43,7 +43,6 @@ class Component:
             Components that share packages must agree, or each compiles them again.
         packages: further main packages; then `name` is a folder, with one binary for each package.
         edited: whether the edits of ``knative/edits.py`` apply.
-        tags: build tags.
     """
 
     name: str
@@ -53,7 +52,6 @@ class Component:
     inlined: bool = True
     packages: tuple[str, ...] = ()
     edited: bool = False
-    tags: str = ""
 
 
 def _kubernetes(module: str, version: str, *, inlined: bool) -> dict[str, Component]:
@@ -147,8 +145,6 @@ def build(component: Component) -> Path:
     print(f"building {title} ...", file=sys.stderr, flush=True)
     started = time.monotonic()
     flags = ["-trimpath", "-ldflags", _linker_flags(component), *_compiler_flags(component)]
-    if component.tags:
-        flags += ["-tags", component.tags]
     if component.edited:
         flags += ["-modfile", str(_edited_modules(component))]
     output = f"{binary}/" if component.packages else str(binary)

@@ -63,13 +63,7 @@ _WITHOUT_LEADER_ELECTION = (
 
 @dataclass
 class Running:
-    """A started container.
-
-    Attributes:
-        process: its process.
-        started: in seconds since the epoch.
-        restart_at: when to start it again, as monotonic time; 0 while it runs.
-    """
+    """A started container; `restart_at` is monotonic time, 0 while it runs."""
 
     process: ComponentProcess
     started: float = field(default_factory=time.time)

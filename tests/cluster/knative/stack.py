@@ -23,39 +23,17 @@ BAD_GATEWAY = 502
 """Status of the proxy for a Service that nothing listens behind."""
 
 _PARTS = ("broker-ingress", "broker-filter", "imc-dispatcher")
-_PROBES = (
+_PROBES: tuple[tuple[str, str, dict[str, Any], str], ...] = (
+    ("eventing.knative.dev/v1", "Broker", {}, "config"),
     (
-        "/apis/eventing.knative.dev/v1/namespaces/default/brokers",
-        {
-            "apiVersion": "eventing.knative.dev/v1",
-            "kind": "Broker",
-            "metadata": {"name": "probe"},
-            "spec": {},
-        },
-        "config",
-    ),
-    (
-        "/apis/serving.knative.dev/v1/namespaces/default/services",
-        {
-            "apiVersion": "serving.knative.dev/v1",
-            "kind": "Service",
-            "metadata": {"name": "probe"},
-            "spec": {"template": {"spec": {"containers": [{"image": "example.com/probe"}]}}},
-        },
+        "serving.knative.dev/v1",
+        "Service",
+        {"template": {"spec": {"containers": [{"image": "example.com/probe"}]}}},
         "traffic",
     ),
-    (
-        "/apis/messaging.knative.dev/v1/namespaces/default/inmemorychannels",
-        {
-            "apiVersion": "messaging.knative.dev/v1",
-            "kind": "InMemoryChannel",
-            "metadata": {"name": "probe"},
-            "spec": {},
-        },
-        "",
-    ),
+    ("messaging.knative.dev/v1", "InMemoryChannel", {}, ""),
 )
-"""Collection, an object, and the field of its spec that the defaulting webhook fills in."""
+"""Kinds, each with a spec and the field of it that the defaulting webhook fills in."""
 
 
 @dataclass(frozen=True)
@@ -192,6 +170,8 @@ def _is_retried(refused: dict[str, Any]) -> bool:
     return path.startswith("/triggers/") or host.startswith(("broker-ingress.", "dead-letter."))
 
 
-def _is_defaulted(api: KubernetesApi, path: str, body: dict[str, Any], field: str) -> bool:
-    answer = api.request("POST", path, body, query={"dryRun": "All"})
+def _is_defaulted(api: KubernetesApi, version: str, kind: str, spec: dict[str, Any], field: str) -> bool:
+    metadata = {"name": "probe", "namespace": "default"}
+    body = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+    answer = api.request("POST", manifests.collection(body), body, query={"dryRun": "All"})
     return bool(answer.ok and (not field or field in answer.body["spec"]))
