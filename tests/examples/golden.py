@@ -36,7 +36,8 @@ def explained(objects: Objects) -> str:
 
 def made(objects: Objects) -> list[dict[str, Any]]:
     """The Workload and the groups that come of a file, as their bodies are sent."""
-    assumed, bodies = assume_cluster(objects), []
+    assumed = assume_cluster(objects)
+    bodies: list[dict[str, Any]] = []
     for owner in assumed.owners:
         cluster = DryRunCluster(assumed.objects)
         for name in ("create_workload", "create_pod_groups"):
@@ -57,7 +58,7 @@ def named(name: str) -> Objects:
     runtime = name.removeprefix("runtime-")
     if runtime == name:
         return first(read_snapshots([EVENTING / "examples" / f"{name}.yaml"])).objects
-    trainjob = {
+    trainjob: dict[str, Any] = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",
         "metadata": {"name": "job", "namespace": "team-a"},

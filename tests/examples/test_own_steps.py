@@ -36,7 +36,7 @@ def test_every_example_with_a_step_is_tested_here() -> None:
 @pytest.mark.parametrize("name", STEPS)
 def test_few_lines_are_written_by_hand(name: str, tmp_path: Path) -> None:
     """Everything else is as `muster new-step` writes it; tests and blank lines are not counted."""
-    added = []
+    added: list[str] = []
     for path in write_step(tmp_path / name, REACTIONS[STEPS[name]]):
         if path.parts[0] != "tests":
             before, after = ((folder / name / path).read_text() for folder in (tmp_path, EXAMPLES))

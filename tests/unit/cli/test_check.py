@@ -49,10 +49,7 @@ SERVED = ("scheduling API", "CompositePodGroup", "stored groups", "pod.spec.sche
     ("options", "expected"),
     [
         ({}, {**dict.fromkeys(SERVED, "ok"), "admission policies": "ok", "Knative Serving": "FAIL"}),
-        (
-            {"gates": Gates(generic_workload=False)},
-            {"scheduling API": "FAIL", "admission policies": "ok"},
-        ),
+        ({"gates": Gates(generic_workload=False)}, {"scheduling API": "FAIL", "admission policies": "ok"}),
         ({"release": "1.36"}, {"scheduling API": "ok", "minCount": "warn", "CompositePodGroup": "warn"}),
     ],
 )

@@ -26,7 +26,7 @@ def decided(body: Object, **rest: Any) -> Plan | NoOp:
     return decision
 
 
-def marks(body: Object) -> list[dict[str, Any]]:
+def marks(body: Any) -> list[dict[str, Any]]:
     """Labels and schedulerName of each pod template of a runtime."""
     entries = body["spec"]["template"]["spec"]["replicatedJobs"]
     pods = [entry["template"]["spec"]["template"] for entry in entries]

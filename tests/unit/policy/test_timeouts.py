@@ -27,17 +27,11 @@ def sources_of(then: str) -> tuple[PolicySource, ...]:
     return (PolicySource(PolicySourceKind.OWNER, "home", policy),)
 
 
-def given_waiting(
-    seconds: float,
-    then: str = "Report",
-    group: Modifier | None = None,
-    pod: Modifier | None = None,
-    owner: Object | None = None,
-) -> Observed:
+def given_waiting(seconds: float, group: Modifier | None = None, pod: Modifier | None = None) -> Observed:
     """A gang of two that the scheduler refused so many seconds ago, with modifiers of its group and pods."""
     pods = [b.a_pod(None, index, created(seconds + 60), pod or b.gated()) for index in range(2)]
     groups = [b.a_pod_group(NAME, group or refused(seconds))]
-    return b.observed(owner, workload=b.a_workload(), groups=groups, pods=pods, sources=sources_of(then))
+    return b.observed(workload=b.a_workload(), groups=groups, pods=pods, sources=sources_of("Report"))
 
 
 def refused(seconds: float) -> Modifier:
@@ -69,15 +63,16 @@ def ago(seconds: float) -> str:
 @pytest.mark.parametrize(
     ("given", "late"),
     [
-        pytest.param(given_waiting(LIMIT), True, id="refused for as long as the limit"),
-        pytest.param(given_waiting(LIMIT - 1), False, id="a second less"),
-        pytest.param(given_waiting(LIMIT, pod=b.gated("kueue.x-k8s.io/topology")), False, id="gates hold it"),
-        pytest.param(given_waiting(LIMIT, pod=b.bound), False, id="its pods have nodes"),
-        pytest.param(given_waiting(LIMIT, group=foreign), False, id="a user's own group"),
-        pytest.param(given_waiting(LIMIT, group=b.placed), True, id="restarted: the pods' creation counts"),
-        pytest.param(given_waiting(LIMIT - 61, group=b.placed), False, id="restarted a moment ago"),
-        pytest.param(given_waiting(LIMIT - 60, group=refused(LIMIT + 1)), True, id="resumed"),
-        pytest.param(given_waiting(LIMIT - 61, group=refused(LIMIT + 1)), False, id="resumed a moment ago"),
+        (given_waiting(LIMIT), True),
+        (given_waiting(LIMIT - 1), False),
+        (given_waiting(LIMIT, pod=b.gated("kueue.x-k8s.io/topology")), False),
+        (given_waiting(LIMIT, pod=b.bound), False),
+        (given_waiting(LIMIT, group=foreign), False),
+        # Restarted: placed before, the creation of its pods counts; and resumed: refused before.
+        (given_waiting(LIMIT, group=b.placed), True),
+        (given_waiting(LIMIT - 61, group=b.placed), False),
+        (given_waiting(LIMIT - 60, group=refused(LIMIT + 1)), True),
+        (given_waiting(LIMIT - 61, group=refused(LIMIT + 1)), False),
     ],
 )
 def test_a_gang_waits_from_the_schedulers_first_refusal(given: Observed, late: bool) -> None:
@@ -100,18 +95,6 @@ def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:
     assert planned_conditions(given)["PodGroupsReady"][:2] == ("False", "SchedulingTimedOut")
 
 
-def test_suspend_suspends_the_owner_once() -> None:
-    """With a precondition; if Muster may not, an Event says so instead."""
-    plan = plan_resize(given_waiting(LIMIT, "Suspend"), b.NOW)
-    assert isinstance(plan, Plan)
-    event, suspend = plan.actions
-    assert event.optional
-    assert suspend.body == {"metadata": {"resourceVersion": "7"}, "spec": {"suspend": True}}
-    assert [(action.body or {})["reason"] for action in suspend.if_refused] == ["RefusedByApi"]
-    job = b.a_job(b.with_spec(suspend=True))
-    assert plan_resize(given_waiting(LIMIT, "Suspend", owner=job), b.NOW).reason == Reason.UP_TO_DATE
-
-
 def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None:
     """Otherwise the replacement of a pod of theirs would wait for pods that have ended."""
     jobset = b.a_jobset(*(b.a_replicated_job(name, pods=2) for name in ("a", "b")))
@@ -131,3 +114,5 @@ def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None
     plan = plan_resize(given, b.NOW)
     assert isinstance(plan, Plan)
     assert [action.target.kind for action in plan.actions] == ["Event", "JobSet", "Workload", "PodGroup"]
+    suspend = plan.actions[1].body
+    assert suspend == {"metadata": {"resourceVersion": "7"}, "spec": {"suspend": True}}

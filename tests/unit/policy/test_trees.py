@@ -273,24 +273,28 @@ def jobs(count: int) -> Object:
     return b.a_jobset(job_of("main", PER_JOB, replicas=count))
 
 
-NESTED = "{groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
-LAST = "spec.replicatedJobs[128].template.spec.template: is one"
-POD_GROUPS = "[muster.dev/group-per]: makes 2147483647 PodGroups"
+FLAT, NESTED = "{}", "{groups: [{name: a, groups: [{name: b, per: Job, groups: [{name: main}]}]}]}"
+FIELD = "spec.replicatedJobs[128].template.spec.template: is one"
 COMPOSITES = "workload.groups: makes 257 CompositePodGroups"
 
 
 @pytest.mark.parametrize(
     ("most", "beyond", "policy", "message"),
     [
-        (stages(limits.REPLICATED_JOBS), stages(129), "{}", LAST),
-        (jobs(limits.POD_GROUPS), jobs(2**31 - 1), "{}", POD_GROUPS),
+        (stages(limits.REPLICATED_JOBS), stages(129), FLAT, FIELD),
+        (
+            jobs(limits.POD_GROUPS),
+            jobs(2**31 - 1),
+            FLAT,
+            "[muster.dev/group-per]: makes 2147483647 PodGroups",
+        ),
         (jobs(limits.COMPOSITE_POD_GROUPS - 1), jobs(256), NESTED, COMPOSITES),
     ],
 )
 def test_the_most_that_one_owner_can_have(most: Object, beyond: Object, policy: str, message: str) -> None:
     """One more is refused, with the field, its number and the limit."""
-    source = PolicySource(PolicySourceKind.NAMESPACE, "ConfigMap team-a/muster-policy", f"workload: {policy}")
-    allowed, refused = (resolve(b.observed(owner, sources=(source,))) for owner in (most, beyond))
+    sources = (PolicySource(PolicySourceKind.NAMESPACE, "home", f"workload: {policy}"),)
+    allowed, refused = (resolve(b.observed(owner, sources=sources)) for owner in (most, beyond))
     assert isinstance(allowed, ResolvedOwner)
     assert isinstance(refused, ResolvedOwner)
     assert allowed.failure is None

@@ -68,8 +68,9 @@ def test_the_list_names_the_function_and_its_answer(cluster: RedriveCluster) -> 
 def test_what_the_broker_accepts_is_deleted(cluster: RedriveCluster) -> None:
     """A letter that the broker refuses, or redirects, or that has lost its data, is kept."""
     cluster.store(id="1")
-    for change in ({"id": "2"}, {"id": "3"}, {"id": "4", "data": {"words": "x" * MOST_BYTES}}):
-        cluster.store(**change)
+    cluster.store(id="2")
+    cluster.store(id="3")
+    cluster.store(id="4", data={"words": "x" * MOST_BYTES})
     answers = ScriptedResponse(202), ScriptedResponse(503), ScriptedResponse(302, headers={"Location": "/"})
     with serving(*answers) as broker:
         result = cluster.redrive("--all", "--to", broker.url)
