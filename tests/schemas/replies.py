@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -107,12 +106,9 @@ REPLIES: dict[str, type[BaseModel]] = {
 
 def schemas() -> dict[Path, str]:
     """JSON Schema (2020-12) of the data of every reply event, by file."""
-    return {FOLDER / f"{name}.json": _schema(name, of.model_json_schema()) for name, of in REPLIES.items()}
-
-
-def _schema(name: str, schema: dict[str, Any]) -> str:
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
-    return json.dumps(head | schema | {"title": name}, indent=1) + "\n"
+    found = {name: head | of.model_json_schema() | {"title": name} for name, of in REPLIES.items()}
+    return {FOLDER / f"{name}.json": json.dumps(schema, indent=1) + "\n" for name, schema in found.items()}
 
 
 if __name__ == "__main__":

@@ -41,16 +41,6 @@ def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed) -> None:
     assert output["functions"]["create_workload"] == {"WorkloadCreated": 1}
 
 
-def test_text_is_for_people(muster: Muster, filed: Filed) -> None:
-    """Who acted and why, then what there is."""
-    result = muster("replay", filed("e.json", an_event()), "--objects", filed("c.yaml", CLUSTER))
-    assert result.exit_code == 0
-    created = next(line for line in result.stdout.splitlines() if "WorkloadCreated" in line)
-    assert_names(created, "create_workload", "Job team/sweep", "1")
-    (group,) = (line for line in result.stdout.splitlines() if line.startswith(f"PodGroup team/{GROUP}"))
-    assert_names(group, "minCount 2", "Job sweep", "Workload sweep-")
-
-
 def test_an_event_that_no_function_can_read_ends_as_a_dead_letter(muster: Muster, filed: Filed) -> None:
     """The others are delivered all the same; the exit status shows it."""
     broken = an_event({"apiVersion": "batch/v1", "kind": "Job"}, id="7")

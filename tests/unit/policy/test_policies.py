@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from muster.objects.scheduling import Workload
 from muster.policy import limits
 from muster.policy.sources import schema
 from muster.policy.sources.schema import InvalidPolicyError
@@ -17,12 +16,9 @@ from muster.policy.sources.source import (
     InvalidPolicy,
     PolicySource,
     PolicySourceKind,
-    policy_annotations,
     resolve_policy,
-    source_of_workload,
     sources_of_runtime,
 )
-from tests.support.builders import a_workload, annotated
 
 GROUP = "workload: {groups: [{name: a}, {name: b, groups: [{name: c, %s}]}]}"
 PATH = "workload.groups[1].groups[0]"
@@ -140,23 +136,10 @@ def test_the_first_source_decides() -> None:
     assert resolve_policy(()) == DEFAULT
 
 
-def test_a_workload_says_which_policy_it_was_made_under() -> None:
-    """It is still read, whatever became of its source."""
-    policy = resolve_policy((a_source(PolicySourceKind.NAMESPACE, FLAG),))
-    assert isinstance(policy, EffectivePolicy)
-    stored = Workload.read(a_workload(modifiers=(annotated(policy_annotations(policy)),)))
-    again = resolve_policy(source_of_workload(stored))
-    assert isinstance(again, EffectivePolicy)
-    assert (again.where, again.workload, again.kept) == ("the namespace", policy.workload, True)
-
-
 def test_the_annotation_of_a_runtime_comes_before_its_spec() -> None:
     """An empty podGroupPolicy, which an older CRD leaves behind, is none."""
-    runtime = {
-        "kind": "TrainingRuntime",
-        "metadata": {"name": "mine", "annotations": {ANNOTATION: FLAG}},
-        "spec": {"podGroupPolicy": {"volcano": {}}},
-    }
+    metadata = {"name": "mine", "annotations": {ANNOTATION: FLAG}}
+    runtime = {"kind": "TrainingRuntime", "metadata": metadata, "spec": {"podGroupPolicy": {"volcano": {}}}}
     kinds = [source.kind for source in sources_of_runtime(runtime)]
     assert kinds == [PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC]
     assert sources_of_runtime({"spec": {"podGroupPolicy": {}}}) == ()
