@@ -19,7 +19,6 @@ import urllib3
 from muster.local import stack as stack_module
 from muster.local.stack import Stack, StackOptions
 from muster.objects.resources import (
-    EVENTS,
     JOBS,
     NAMESPACES,
     POD_GROUPS,
@@ -193,15 +192,3 @@ def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
         stack.server.intercept = None
         sweep(stack)
         wait_until(stack, lambda: all_is_well(stack, 3))
-
-
-def test_an_orphaning_delete_leaves_nothing_behind_after_a_sweep() -> None:
-    """With the default deletion of a Job its groups are orphaned; a sweep deletes them."""
-    with a_cluster() as stack:
-        create(stack, JOBS, owners.a_job("brief", pods=2))
-        wait_until(stack, lambda: all_is_well(stack, 2))
-        stack.client.delete(JOBS, "brief", NAMESPACE, propagation="Orphan")
-        for pod in listed(stack, PODS):
-            stack.client.delete(PODS, pod["metadata"]["name"], NAMESPACE)
-        wait_until(stack, lambda: not (listed(stack, WORKLOADS) or listed(stack, POD_GROUPS)))
-        assert not [event for event in listed(stack, EVENTS) if event.get("type") == "Warning"]

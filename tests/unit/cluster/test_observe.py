@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from muster.cluster import errors
@@ -9,7 +11,7 @@ from muster.cluster.interface import Object, Objects
 from muster.cluster.observe import sweep
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.observe.snapshot import Snapshot
-from muster.objects.resources import NODES, PODS, WORKLOADS, Resource
+from muster.objects.resources import Resource
 from muster.policy.model import NoOp, Plan
 from muster.runtime.steps import step_named
 from tests.support.builders import (
@@ -38,7 +40,6 @@ from tests.support.builders import (
 TEAM = "team-a"
 TRAINJOB, JOBSET = a_trainjob(), a_jobset_of_trainjob()
 CHILD = a_child_job(JOBSET, "node", 0)
-CHAIN = (TRAINJOB, JOBSET, CHILD)
 GROUP = a_pod_group("llama-trainer-22222222", root=TRAINJOB)
 OTHER = of_uid("another-uid")
 ASIDE = a_jobset(modifiers=[named("aside"), owned_by(TRAINJOB)])
@@ -47,28 +48,24 @@ OF_VOLCANO = a_users_workload()
 OF_VOLCANO["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}
 
 
-class CountingSnapshot(Snapshot):
-    """Remembers reads as `get Job llama` and `list Pod`; kinds in `missing` are not served."""
+class World(Snapshot):
+    """The namespace and these objects; kinds in `missing` are not served."""
 
     def __init__(self, *objects: Object, missing: tuple[str, ...] = ()) -> None:
         super().__init__([a_namespace(), *objects])
-        self.reads: list[str] = []
         self._missing = missing
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """As the snapshot's."""
-        self._read(resource, f"get {resource.kind} {name}")
+        self._refuse(resource)
         return super().get(resource, name, namespace)
 
-    def list(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
-    ) -> Objects:
+    def list(self, resource: Resource, namespace: str = "", **options: Any) -> Objects:
         """As the snapshot's."""
-        self._read(resource, f"list {resource.kind}")
-        return super().list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
+        self._refuse(resource)
+        return super().list(resource, namespace, **options)
 
-    def _read(self, resource: Resource, what: str) -> None:
-        self.reads.append(what)
+    def _refuse(self, resource: Resource) -> None:
         if resource.kind in self._missing:
             raise errors.ApiGone("404 page not found", status=404)
 
@@ -88,7 +85,7 @@ class CountingSnapshot(Snapshot):
 )
 def test_who_is_the_owner(subject: Object, objects: tuple[Object, ...], owner: str) -> None:
     """UIDs and API groups distinguish owners, names do not."""
-    live, _ = read_owner(CountingSnapshot(*objects), ref(subject))
+    live, _ = read_owner(World(*objects), ref(subject))
     assert (f"{live.owner.kind} {live.owner.metadata.name}" if live.owner else "") == owner
 
 
@@ -106,7 +103,7 @@ def test_orphans_are_removed(not_served: tuple[str, ...], removed: list[str]) ->
     """After another look at the owners; those of an owner whose kind is not served may be in use."""
     left = a_pod_group("left-gone", GONE, lambda group: group["metadata"].pop("ownerReferences"))
     workload = a_workload(modifiers=[named("left"), GONE])
-    cluster = CountingSnapshot(a_job(), left, workload, GROUP, a_users_workload(), missing=not_served)
+    cluster = World(a_job(), left, workload, GROUP, a_users_workload(), missing=not_served)
     step = step_named("create_workload")
     orphans = [found for found in step.swept(cluster, TEAM) if isinstance(found, sweep.PossibleOrphan)]
     assert [f"{one.kind} {one.name}" for one in orphans] == removed
@@ -116,7 +113,7 @@ def test_orphans_are_removed(not_served: tuple[str, ...], removed: list[str]) ->
     ]
     alive = [a_job(of_uid("gone")), left, workload]
     assert all(
-        isinstance(step.plan(step.observe(CountingSnapshot(*objects), orphan), NOW), NoOp)
+        isinstance(step.plan(step.observe(World(*objects), orphan), NOW), NoOp)
         for objects in (alive, [])
         for orphan in (orphans[0], orphans[-1])
     )
@@ -127,17 +124,5 @@ def test_a_sweep_looks_at_gated_pods() -> None:
     job, other, lost = a_job(pods=4), a_job(named("other"), of_uid("99999999-x")), a_job(named("lost"))
     bare = a_pod(None, 0, named("bare"), lambda pod: pod["spec"].pop("schedulingGroup"))
     pods = (*pods_of(job), a_pod(other, 0, bound), a_pod(other, 1, being_deleted), *pods_of(lost), bare)
-    cluster = CountingSnapshot(a_pod_group(), *pods)
+    cluster = World(a_pod_group(), *pods)
     assert [found.name for found in sweep.gated_pods(cluster, TEAM)] == ["llama-main-33333333", "bare"]
-
-
-def test_a_namespace_of_a_sweep_is_listed_once() -> None:
-    """What is not listed is read live, once; a kind that is not served has no objects."""
-    cluster = CountingSnapshot(a_job(), *pods_of(a_job()), missing=("Workload",))
-    listed = sweep.ListedNamespace(cluster, TEAM, map(sweep.Listing, (PODS, WORKLOADS, NODES)))
-    for _ in range(2):
-        assert listed.get(PODS, "llama-0", TEAM) == a_pod()
-        assert len(listed.list(PODS, TEAM, labels="batch.kubernetes.io/job-name=llama")) == 2
-        assert [*sweep.objects_of(listed, TEAM, WORKLOADS, NODES)] == []
-        assert listed.list(PODS, "team-b") == []
-    assert cluster.reads == ["list Pod", "list Workload", "list Workload", "list Pod", "list Workload"]
