@@ -48,7 +48,7 @@ OF_VOLCANO = a_users_workload()
 OF_VOLCANO["spec"]["controllerRef"] = {"apiGroup": "batch.volcano.sh", "kind": "Job", "name": "llama"}
 
 
-class World(Snapshot):
+class PartlyServed(Snapshot):
     """The namespace and these objects; kinds in `missing` are not served."""
 
     def __init__(self, *objects: Object, missing: tuple[str, ...] = ()) -> None:
@@ -85,7 +85,7 @@ class World(Snapshot):
 )
 def test_who_is_the_owner(subject: Object, objects: tuple[Object, ...], owner: str) -> None:
     """UIDs and API groups distinguish owners, names do not."""
-    live, _ = read_owner(World(*objects), ref(subject))
+    live, _ = read_owner(PartlyServed(*objects), ref(subject))
     assert (f"{live.owner.kind} {live.owner.metadata.name}" if live.owner else "") == owner
 
 
@@ -103,7 +103,7 @@ def test_orphans_are_removed(not_served: tuple[str, ...], removed: list[str]) ->
     """After another look at the owners; those of an owner whose kind is not served may be in use."""
     left = a_pod_group("left-gone", GONE, lambda group: group["metadata"].pop("ownerReferences"))
     workload = a_workload(modifiers=[named("left"), GONE])
-    cluster = World(a_job(), left, workload, GROUP, a_users_workload(), missing=not_served)
+    cluster = PartlyServed(a_job(), left, workload, GROUP, a_users_workload(), missing=not_served)
     step = step_named("create_workload")
     orphans = [found for found in step.swept(cluster, TEAM) if isinstance(found, sweep.PossibleOrphan)]
     assert [f"{one.kind} {one.name}" for one in orphans] == removed
@@ -113,7 +113,7 @@ def test_orphans_are_removed(not_served: tuple[str, ...], removed: list[str]) ->
     ]
     alive = [a_job(of_uid("gone")), left, workload]
     assert all(
-        isinstance(step.plan(step.observe(World(*objects), orphan), NOW), NoOp)
+        isinstance(step.plan(step.observe(PartlyServed(*objects), orphan), NOW), NoOp)
         for objects in (alive, [])
         for orphan in (orphans[0], orphans[-1])
     )
@@ -124,5 +124,5 @@ def test_a_sweep_looks_at_gated_pods() -> None:
     job, other, lost = a_job(pods=4), a_job(named("other"), of_uid("99999999-x")), a_job(named("lost"))
     bare = a_pod(None, 0, named("bare"), lambda pod: pod["spec"].pop("schedulingGroup"))
     pods = (*pods_of(job), a_pod(other, 0, bound), a_pod(other, 1, being_deleted), *pods_of(lost), bare)
-    cluster = World(a_pod_group(), *pods)
+    cluster = PartlyServed(a_pod_group(), *pods)
     assert [found.name for found in sweep.gated_pods(cluster, TEAM)] == ["llama-main-33333333", "bare"]
