@@ -43,15 +43,6 @@ def dry_run(api: Conversation, ns: str) -> None:
 
 
 @case(releases=BOTH)
-def replaced(api: Conversation, ns: str) -> None:
-    """A PUT with the current resourceVersion replaces the object and changes its version."""
-    made = api.must("POST", core(ns, "configmaps"), config_map())
-    changed = api.must("PUT", core(ns, "configmaps", "one"), made | {"data": {"other": "1"}})
-    assert changed["data"] == {"other": "1"}
-    assert changed["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
-
-
-@case(releases=BOTH)
 def stale(api: Conversation, ns: str) -> None:
     """A PUT with an old resourceVersion is answered with 409 Conflict."""
     made = api.must("POST", core(ns, "configmaps"), config_map())

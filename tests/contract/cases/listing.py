@@ -12,18 +12,6 @@ BOTH = ("1.37", "1.36")
 
 
 @case(releases=BOTH)
-def listed(api: Conversation, ns: str) -> None:
-    """A list has its kind, a resourceVersion, and items by name without kind of their own."""
-    for name in ("b", "a"):
-        api.must("POST", core(ns, "configmaps"), config_map(name))
-    found = api.must("GET", core(ns, "configmaps"))
-    assert found["kind"] == "ConfigMapList"
-    names = [item["metadata"]["name"] for item in found["items"] if item["metadata"]["name"] in {"a", "b"}]
-    assert names == ["a", "b"]
-    assert all("kind" not in item for item in found["items"])
-
-
-@case(releases=BOTH)
 def paged(api: Conversation, ns: str) -> None:
     """Limit cuts a list and continue goes on with the rest."""
     for name in ("a", "b", "c"):

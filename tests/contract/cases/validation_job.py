@@ -63,13 +63,6 @@ def template_open_while_suspended(api: Conversation, ns: str) -> None:
         assert _patch(api, ns, {"template": change}) == 200
 
 
-@case()
-def group_in_template(api: Conversation, ns: str) -> None:
-    """A Job may be created with a schedulingGroup in its template."""
-    found = api.must("POST", jobs(ns), job(template={"schedulingGroup": {"podGroupName": "group"}}))
-    assert found["spec"]["template"]["spec"]["schedulingGroup"] == {"podGroupName": "group"}
-
-
 @case(releases=BOTH)
 def scheduling_dropped(api: Conversation, ns: str) -> None:
     """spec.scheduling is dropped silently while WorkloadWithJob is off."""

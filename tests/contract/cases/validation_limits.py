@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from tests.cluster.api import MERGE_PATCH, ApiResponse
+from tests.cluster.api import ApiResponse
 from tests.contract.bodies import (
-    CLASSES,
     composite,
-    composite_group,
     groups,
     pod_group,
-    priority_class,
     template,
     workload,
 )
@@ -55,20 +52,3 @@ def eight_children(api: Conversation, ns: str) -> None:
     _refused(api.request("POST", path, nine), f"{where}[0].podGroupTemplates")
     nine = workload(compositePodGroupTemplates=[composite("root", compositePodGroupTemplates=inner)])
     _refused(api.request("POST", path, nine), f"{where}[0].compositePodGroupTemplates")
-
-
-@case()
-def composite_priority(api: Conversation, ns: str) -> None:
-    """A CompositePodGroup takes its priority from its PriorityClass, which has to exist and keeps it."""
-    path = groups(ns, "compositepodgroups", version="v1alpha3")
-    name = f"class-of-{ns}"
-    api.must("POST", CLASSES, priority_class(name, 7))
-    made = api.must("POST", path, composite_group(priorityClassName=name))
-    assert made["spec"]["priority"] == 7
-    change = {"spec": {"priorityClassName": "other"}}
-    _refused(api.request("PATCH", f"{path}/composite", change, MERGE_PATCH), "spec.priorityClassName")
-    answer = api.request("POST", path, composite_group("other", priorityClassName="nobodys"))
-    assert (answer.status, answer.reason) == (403, "Forbidden")
-    answer = api.request("POST", path, composite_group("other", priorityClassName="system-node-critical"))
-    assert not answer.ok
-    api.must("DELETE", f"{CLASSES}/{name}")

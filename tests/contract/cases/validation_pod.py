@@ -30,13 +30,6 @@ def group_added(api: Conversation, ns: str) -> None:
     _refused(api, ns, {"schedulingGroup": GROUP})
 
 
-@case(releases=BOTH)
-def group_removed(api: Conversation, ns: str) -> None:
-    """SchedulingGroup cannot be removed."""
-    api.must("POST", core(ns, "pods"), gated(schedulingGroup=GROUP))
-    _refused(api, ns, {"schedulingGroup": None})
-
-
 @case()
 def group_without_name(api: Conversation, ns: str) -> None:
     """An empty schedulingGroup is refused."""

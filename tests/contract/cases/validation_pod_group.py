@@ -80,15 +80,6 @@ def no_policy(api: Conversation, ns: str) -> None:
 
 
 @case()
-def parent_needs_reference(api: Conversation, ns: str) -> None:
-    """A parent needs a workloadRef."""
-    _refused(api, ns, "spec.workloadRef", parentCompositePodGroupName="parent")
-    body = pod_group(parentCompositePodGroupName="parent", workloadRef=REFERENCE)
-    found = api.must("POST", groups(ns, "podgroups"), body)
-    assert found["spec"]["parentCompositePodGroupName"] == "parent"
-
-
-@case()
 def min_count_changes(api: Conversation, ns: str) -> None:
     """MinCount may go up and down, not to 0."""
     api.must("POST", groups(ns, "podgroups"), pod_group())
@@ -134,16 +125,6 @@ def priority_of_class(api: Conversation, ns: str) -> None:
     assert found["spec"]["priority"] == 1000
     body = pod_group("other", priorityClassName=f"{ns}-hi", priority=7)
     assert api.request("POST", groups(ns, "podgroups"), body).reason == "Forbidden"
-
-
-@case()
-def gated_fields(api: Conversation, ns: str) -> None:
-    """PreemptionPolicy and resourceClaims are dropped silently while their gates are off."""
-    claims = [{"name": "gpu", "resourceClaimName": "one"}]
-    body = pod_group(preemptionPolicy="Never", resourceClaims=claims)
-    found = api.must("POST", groups(ns, "podgroups"), body)["spec"]
-    assert "preemptionPolicy" not in found
-    assert "resourceClaims" not in found
 
 
 @case()

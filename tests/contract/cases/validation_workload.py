@@ -62,17 +62,6 @@ def no_policy(api: Conversation, ns: str) -> None:
 
 
 @case()
-def one_priority(api: Conversation, ns: str) -> None:
-    """All templates of a Workload have the same priority class, or none has one."""
-    mixed = (template("a", priorityClassName="x"), template("b", priorityClassName="y"))
-    _refused(api, ns, workload("work", *mixed), "spec")
-    half = (template("a", priorityClassName="x"), template("b"))
-    _refused(api, ns, workload("work", *half), "spec")
-    same = (template("a", priorityClassName="x"), template("b", priorityClassName="x"))
-    api.must("POST", groups(ns, "workloads"), workload("work", *same))
-
-
-@case()
 def min_count_changes(api: Conversation, ns: str) -> None:
     """MinCount of a template may change."""
     api.must("POST", groups(ns, "workloads"), workload())
