@@ -19,8 +19,6 @@ from muster.runtime.steps import load_step
 from tests.support import builders as b
 from tests.support.builders import Object
 
-# ---- the file that a new kind is ------------------------------------------------------------------
-
 SWARMS = Resource("example.dev", "v1", "swarms", "Swarm")
 
 
@@ -37,8 +35,6 @@ class Swarm(OwnerObject):
 
 
 SWARM = OwnerKind(resource=SWARMS, view=Swarm, controller="example.dev/swarm-controller", runs_as=JOBSETS)
-
-# ---- what everything else makes of it ---------------------------------------------------------------
 
 UID = "77777777-5d0b-4a52-9a3e-0c6a1f0f2b11"
 

@@ -86,13 +86,6 @@ def test_groups(owner: Object, groups: dict[str, dict[str, int]]) -> None:
     assert {group.name: group.sizes for group in tree} == groups
 
 
-def test_a_group_of_initializers_is_basic() -> None:
-    """They may wait for one another."""
-    jobset = b.a_jobset(job_of("a", label="g", **DATA), job_of("b", label="g", **MODEL))
-    (group,) = default_tree(pod_sets(jobset))
-    assert (group.gang, group.sizes) == (False, {"": 4})
-
-
 def pair(*modifiers: Any) -> Object:
     """A JobSet of prefill (4 pods) and decode (2 pods)."""
     return b.a_jobset(job_of("prefill", *modifiers, pods=4), job_of("decode"))
