@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import copy
-import itertools
-import json
 
 import pytest
 
-from muster.objects.resources import TRAINING_RUNTIMES
-from tests.cluster import kubectl, manifests
+from tests.cluster import manifests
 from tests.cluster.api import APPLY
-from tests.e2e.conftest import RealStage
 from tests.e2e.support.owners import Object, a_runtime, a_trainjob, template_labels
 from tests.e2e.support.story import RealStory
 
@@ -38,19 +34,6 @@ def test_an_entry_of_a_marked_runtime_can_be_renamed(story: RealStory) -> None:
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
 
 
-def test_a_group_label_that_kubectl_removes_comes_back(story: RealStory, stage: RealStage) -> None:
-    """Without --server-side it replaces the list of entries as a whole, and the update is heard."""
-    runtime = _runtime(story, "node", "workload: {}")
-    story.recording.follow(TRAINING_RUNTIMES)
-    arguments = ("apply", "-n", story.namespace, "-f", "-")
-    kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
-    story.wait("it is labelled", lambda now: _labelled(now) == [False, True])
-    (entry,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
-    entry["template"]["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/other"
-    kubectl.run(*arguments, kubeconfig=stage.cluster.kubeconfig, given=json.dumps(runtime))
-    story.wait("it is labelled again", lambda now: _labelled(now) == [False, True, False, True])
-
-
 def _runtime(story: RealStory, entry: str, policy: str = "") -> Object:
     """The shipped runtime torch-distributed as its owner applies it, its entry under that name."""
     shipped = copy.deepcopy(a_runtime(story.api, "own", policy))
@@ -64,12 +47,6 @@ def _applied(story: RealStory, body: Object, manager: str = "owner") -> Object:
     query = {"fieldManager": manager}
     applied: Object = story.api.must("PATCH", manifests.path(placed), placed, APPLY, query)
     return applied
-
-
-def _labelled(story: RealStory) -> list[bool]:
-    """Whether the runtime had its group label, at first and after each change of that."""
-    entries = [entry for entry in story.recording.entries() if entry.kind == "TrainingRuntime"]
-    return [had for had, _ in itertools.groupby(template_labels(entry.object) != {} for entry in entries)]
 
 
 def _names(runtime: Object) -> set[str]:
