@@ -20,6 +20,7 @@ from tests.cluster.api import JSON_PATCH, MERGE_PATCH, KubernetesApi
 from tests.schemas import policy as policy_schema
 
 KINDS = ("trainingruntimes", "clustertrainingruntimes")
+CLAIM = {"name": "gpu", "resourceClaimName": "shared"}
 FULL: dict[str, Any] = {
     "workload": {
         "groups": [
@@ -31,7 +32,7 @@ FULL: dict[str, Any] = {
                 "preemptionPolicy": "Never",
                 "groups": [
                     {"name": "two", "groups": [{"name": "three", "groups": [{"name": "four", "size": 4}]}]},
-                    {"name": "node", "replicatedJobs": ["node"], "resourceClaims": [{"name": "gpu"}]},
+                    {"name": "node", "replicatedJobs": ["node"], "resourceClaims": [CLAIM]},
                 ],
             }
         ],

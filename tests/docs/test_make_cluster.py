@@ -126,7 +126,7 @@ def test_with_knative_the_installation_can_be_followed_to_its_end(tmp_path: Path
         exports = [line.partition("   #")[0] for line in exports]
         exports.append(f"export PATH={Path(sys.executable).parent}:$PATH")
         apply, install = files.found(_lines("## 3. Install"))
-        look, check, check_helm = _lines("## 4. Check")
+        look, check = _lines("## 4. Check")
         assert _typed(*exports, apply).returncode == 0
         kinds = "broker,triggers,apiserversources,pingsources,ksvc"
         ready = f"kubectl -n muster-system wait --for=condition=Ready {kinds} --all --timeout=120s"
@@ -152,7 +152,7 @@ def test_with_knative_the_installation_can_be_followed_to_its_end(tmp_path: Path
         helm = f'helm() {{ {homes} {modules.build(modules.HELM)} "$@"; }}'
         for step in (install, upgrade, rollback):
             assert _typed(*exports, helm, step, ready).returncode == 0, step
-        checked = _typed(*exports, helm, check_helm)
+        checked = _typed(*exports, helm, check)
         assert (checked.returncode, "FAIL" in checked.stdout) == (0, False), checked.stdout
     finally:
         assert _cluster("down").returncode == 0
