@@ -13,15 +13,16 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.cluster.interface import Cluster, Object, Objects, PatchType
+from muster.cluster.interface import Cluster, Object, PatchType
 from muster.objects import resources
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import Resource, SchedulingApi, by_kind
+from muster.objects.resources import by_kind
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.reasons import Reason
 from muster.replay.recorded_requests import STRUCTURED
@@ -51,48 +52,12 @@ Write = tuple[str, str, str, str]
 """Verb with subresource, plural, namespace/name, and body as JSON."""
 
 
-class NotingCluster:
-    """A client that forwards every call, and records the writes.
-
-    Attributes:
-        writes: the writes in order, including those that the API server refused.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.policy_namespace = cluster.policy_namespace
-        self.writes: list[Write] = []
-
-    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """Forward the call."""
-        return self._cluster.get(resource, name, namespace)
-
-    def list(
-        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
-    ) -> Objects:
-        """Forward the call."""
-        return self._cluster.list(resource, namespace, labels=labels, fields=fields, as_of=as_of)
-
-    def write(self, action: Action, manager: str) -> Object:
-        """Record and forward the write."""
-        target = action.target
-        verb = f"{action.verb} {action.subresource}".strip()
-        plural = by_kind(target.api_version, target.kind).plural
-        body = json.dumps(_without_versions(_sent(action)), sort_keys=True)
-        self.writes.append((verb, plural, f"{target.namespace}/{target.name}", body))
-        return self._cluster.write(action, manager)
-
-    def served_versions(self, group: str) -> frozenset[str]:
-        """Forward the call."""
-        return self._cluster.served_versions(group)
-
-    def scheduling(self) -> SchedulingApi:
-        """Forward the call."""
-        return self._cluster.scheduling()
-
-    def refresh(self) -> None:
-        """Forward the call."""
-        self._cluster.refresh()
+def _noted(action: Action) -> Write:
+    target = action.target
+    verb = f"{action.verb} {action.subresource}".strip()
+    plural = by_kind(target.api_version, target.kind).plural
+    body = json.dumps(_without_versions(_sent(action)), sort_keys=True)
+    return verb, plural, f"{target.namespace}/{target.name}", body
 
 
 def _sent(action: Action) -> Any:
@@ -124,11 +89,13 @@ def world() -> list[Object]:
 
 def writes_of(step: Step, event: Mapping[str, Any]) -> set[Write]:
     """Return the writes of a function for one event in these clusters."""
-    with cluster_of(world(), step) as cluster:
-        noting = NotingCluster(cluster)
-        handler = Handler(step, noting, Settings(deadline_seconds=60), lambda: NOW)
+    with (
+        cluster_of(world(), step) as cluster,
+        mock.patch.object(cluster, "write", wraps=cluster.write) as write,
+    ):
+        handler = Handler(step, cluster, Settings(deadline_seconds=60), lambda: NOW)
         handler.handle({"content-type": STRUCTURED}, json.dumps(event).encode())
-        return set(noting.writes)
+        return {_noted(call.args[0]) for call in write.call_args_list}
 
 
 def a_sweep() -> dict[str, Any]:
