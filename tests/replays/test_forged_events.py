@@ -44,10 +44,6 @@ MOMENTS = (
 )
 """Recorded clusters, each in a namespace of its own; in each some function has something to do."""
 
-EXAMPLES = 20
-"""Events for each function; together they take a few seconds."""
-
-
 Write = tuple[str, str, str, str]
 """Verb with subresource, plural, namespace/name, and body as JSON."""
 
@@ -158,7 +154,7 @@ def test_a_forged_event_writes_nothing_that_a_sweep_would_not(name: str) -> None
     swept = writes_of(step, a_sweep())
     assert swept, "where nothing is to be done, a forged event would prove nothing"
 
-    @settings(max_examples=EXAMPLES, derandomize=True, deadline=None)
+    @settings(max_examples=20, derandomize=True, deadline=None)
     @given(forged())
     def hold(event: dict[str, Any]) -> None:
         assert writes_of(step, event) <= swept

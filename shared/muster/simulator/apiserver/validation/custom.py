@@ -103,6 +103,9 @@ def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:
             yield from _value(item, child, f"{path}.{key}" if path else key)
     if len(value) > schema.get("maxProperties", len(value)):
         yield too_many(path, len(value), schema["maxProperties"])
+    minimum = schema.get("minProperties", 0)
+    if len(value) < minimum:
+        yield invalid(path, len(value), f"{path} in body should have at least {minimum} properties")
 
 
 def _list(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
