@@ -163,15 +163,6 @@ def test_without_mark_runtime_runtimes_are_labelled_by_hand_or_not_at_all(tmp_pa
         assert len(stage.all("PodGroup", "team-b")) == 1
 
 
-def test_without_mark_runtime_a_namespace_label_is_enough(tmp_path: Path) -> None:
-    """A TrainJob is grouped by the group labels of mark-jobs alone."""
-    with without("mark-runtime", tmp_path) as stage:
-        for obj in story_named("torch").manifest:
-            stage.create(obj)
-        stage.until("all pods are bound", lambda: stage.bound() == 3)
-        assert len(stage.all("PodGroup")) == 1
-
-
 def test_without_the_admission_policies_only_pods_with_a_group_of_their_own_are_grouped(
     tmp_path: Path,
 ) -> None:

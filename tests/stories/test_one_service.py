@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -11,9 +10,7 @@ import pytest
 import urllib3
 
 from muster.local.stack import StackOptions
-from muster.local.stories import STORIES, LocalStory, story_named
-from muster.objects.patches import PatchType
-from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
+from muster.local.stories import STORIES, LocalStory
 from muster.runtime import steps
 from muster.simulator.overlays import built
 from tests.cluster.processes import until
@@ -34,27 +31,6 @@ def one_service() -> Iterator[ObservedStack]:
 def test_a_story_holds(one_service: ObservedStack, story: LocalStory) -> None:
     """Every rule of the story holds, and no event becomes a dead letter."""
     one_service.check_story(story)
-
-
-def test_each_step_is_itself_to_the_api_server(one_service: ObservedStack) -> None:
-    """Every step was at work, under its own name, and no request of the shared account was refused."""
-    client, runtime = one_service.stack.client, "torch-distributed"
-    policy = {"metadata": {"annotations": {"muster.dev/pod-group-policy": "workload: {}"}}}
-    client.patch(CLUSTER_TRAINING_RUNTIMES, runtime, "", policy, patch=PatchType.MERGE, manager="kubectl")
-    assert one_service.recorder.until(
-        lambda: "muster.dev/group" in str(client.get(CLUSTER_TRAINING_RUNTIMES, runtime)), 20
-    )
-    one_service.check_story(replace(story_named("torch"), own_namespace="each-step"))
-    server = one_service.stack.server
-    assert server is not None
-    at_work = until(
-        lambda: {activity.step for activity in one_service.activities} == set(steps.step_names()), 30
-    )
-    assert at_work, "not every step has been at work"
-    names = {f"muster-{name.replace('_', '-')}" for name in steps.step_names()}
-    assert until(lambda: names <= {agent for agent, _, _ in server.calls()}, 30)
-    reasons = {activity.reason for activity in one_service.activities}
-    assert reasons.isdisjoint({"Forbidden", "UnexpectedError", "DeadlineExceeded"})
 
 
 def test_the_functions_are_one_server(one_service: ObservedStack) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import re
 import signal
 import subprocess
 import sys
@@ -71,13 +70,6 @@ def running(*arguments: str) -> Iterator[MusterProcess]:
         yield process
     finally:
         process.kill()
-
-
-def url_in(line: str) -> str:
-    """Return the first URL in a line, without the punctuation after it."""
-    url = re.search(r"https?://\S+?(?=[.,:;)]?(?:\s|$))", line)
-    assert url, line
-    return url[0]
 
 
 def muster(*arguments: str) -> subprocess.CompletedProcess[str]:

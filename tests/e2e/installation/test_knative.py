@@ -20,10 +20,9 @@ from tests.cluster.cluster import ClusterOptions
 from tests.cluster.knative.stack import Knative
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage, Stages
-from tests.e2e.groups import test_sizes
 from tests.e2e.installation import test_dead_letters, test_outages, test_readiness, test_uninstalling
 from tests.e2e.installation.test_dead_letters import Letters
-from tests.e2e.owners import test_jobs, test_jobsets, test_restarts, test_suspension, test_trainjobs
+from tests.e2e.owners import test_jobs, test_trainjobs
 from tests.e2e.support.muster import NAMESPACE, Muster
 from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
@@ -38,21 +37,10 @@ test_an_event_that_no_function_took_is_kept_and_does_its_work_when_sent_again = 
 )
 test_a_job_scaled_up_grows_its_gang = test_jobs.test_a_job_scaled_up_grows_its_gang
 test_an_indexed_job_runs_as_one_gang = test_jobs.test_an_indexed_job_runs_as_one_gang
-test_a_restarted_jobset_runs_again_in_its_old_group = (
-    test_jobsets.test_a_restarted_jobset_runs_again_in_its_old_group
-)
-test_replicas_of_a_replicated_job_are_one_gang = test_jobsets.test_replicas_of_a_replicated_job_are_one_gang
 test_a_sweep_repairs_changes_made_while_the_adapters_were_down = (
     test_outages.test_a_sweep_repairs_changes_made_while_the_adapters_were_down
 )
 test_every_function_has_all_its_permissions = test_readiness.test_every_function_has_all_its_permissions
-test_a_member_that_had_succeeded_counts_again_after_a_restart = (
-    test_restarts.test_a_member_that_had_succeeded_counts_again_after_a_restart
-)
-test_a_job_is_scaled_to_zero_to_one_and_up_again = test_sizes.test_a_job_is_scaled_to_zero_to_one_and_up_again
-test_a_suspended_owner_keeps_its_group_over_resume_and_suspend = (
-    test_suspension.test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
-)
 test_a_torch_trainjob_runs_as_one_gang = test_trainjobs.test_a_torch_trainjob_runs_as_one_gang
 test_jobs_outlive_muster = test_uninstalling.test_jobs_outlive_muster
 

@@ -15,7 +15,7 @@ from tests.cluster.cluster import ClusterOptions
 from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage
 from tests.e2e.installation import test_readiness
-from tests.e2e.owners import test_jobs, test_restarts, test_suspension, test_trainjobs
+from tests.e2e.owners import test_jobs, test_trainjobs
 from tests.e2e.policies import test_runtimes
 from tests.e2e.support.dead_letters import nonsense
 from tests.e2e.support.muster import NAMESPACE
@@ -28,20 +28,10 @@ OVERLAY = "one-service"
 SERVICE = "muster"
 LETTERS = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
 
-test_a_job_scaled_up_grows_its_gang = test_jobs.test_a_job_scaled_up_grows_its_gang
-test_a_replacement_after_others_finished_is_placed = (
-    test_jobs.test_a_replacement_after_others_finished_is_placed
-)
 test_an_indexed_job_runs_as_one_gang = test_jobs.test_an_indexed_job_runs_as_one_gang
 test_every_function_has_all_its_permissions = test_readiness.test_every_function_has_all_its_permissions
-test_a_member_that_had_succeeded_counts_again_after_a_restart = (
-    test_restarts.test_a_member_that_had_succeeded_counts_again_after_a_restart
-)
 test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs = (
     test_runtimes.test_a_policy_on_a_runtime_shapes_the_groups_of_its_trainjobs
-)
-test_a_suspended_owner_keeps_its_group_over_resume_and_suspend = (
-    test_suspension.test_a_suspended_owner_keeps_its_group_over_resume_and_suspend
 )
 test_a_torch_trainjob_runs_as_one_gang = test_trainjobs.test_a_torch_trainjob_runs_as_one_gang
 

@@ -143,7 +143,6 @@ IN_ORDER_IN_PROGRESS = _condition(
 IN_ORDER_COMPLETED = _condition(
     "StartupPolicyCompleted", "True", "InOrderStartupPolicyCompleted", "in order startup policy has completed"
 )
-MAX_RESTARTS = "jobset failed due to reaching max number of restarts"
 _EXCLUSIVE = {"StartupPolicyInProgress", "StartupPolicyCompleted"}
 _COUNTS = ("active", "failed", "ready", "succeeded", "suspended")
 
