@@ -42,8 +42,8 @@ def test_a_users_own_workload_is_used_under_any_name_and_never_written(story: Re
     own = story.create(a_workload("by-hand", "sim", {"workers": 2}))
     story.create(a_jobset("sim", {"workers": (1, 3)}))
     story.wait("two pods run", lambda now: now.running() == 2)
-    story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"])
-    story.wait("the third runs", lambda now: now.running() == 1)
+    story.finish_pods([pod for pod in story.pods() if pod["status"]["phase"] == "Running"][:1])
+    story.wait("the third is bound", lambda now: all(pod["spec"].get("nodeName") for pod in now.pods()))
     story.recording.quiet()
     assert story.policy("workers") == {"gang": {"minCount": 2}}
     (workload,) = story.recording.now("Workload").values()

@@ -77,7 +77,7 @@ def labelled(stage: RealStage, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def authenticated(stage: RealStage, tmp_path: Path) -> None:
+def authenticated(stage: RealStage, tmp_path: Path, knative: Knative) -> None:
     """The flag authentication-oidc, and the component event-policy; the stage is of no use afterwards."""
     path = "/api/v1/namespaces/knative-eventing/configmaps/config-features"
     stage.cluster.api.must("PATCH", path, {"data": {"authentication-oidc": "enabled"}}, MERGE_PATCH)
@@ -90,6 +90,7 @@ def authenticated(stage: RealStage, tmp_path: Path) -> None:
     stage.cluster.api.must("DELETE", f"{messaging}/subscriptions")
     stage.cluster.api.must("DELETE", f"{messaging}/inmemorychannels/muster-kne-trigger")
     assert until(lambda: _deliveries_have_tokens(stage), 60), "the triggers do not follow the flag"
+    knative.forget_refused()
     stage.muster.settle()
 
 

@@ -39,6 +39,8 @@ def test_jobs_outlive_muster(stage: RealStage, stages: Stages, begin_story: Call
     story.wait("its replacement runs", lambda now: now.running() == 4 and len(now.ungrouped()) == 1)
     group = story.group_name(waiting[0])
     story.wait("two are its gang", lambda now: min_count(now.groups()[group]) == 2)
+    story.recording.quiet()
+    assert stage.muster.idle()
     stage.muster.stop()
 
     story.finish_pods(
