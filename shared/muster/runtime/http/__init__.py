@@ -1,1 +1,1 @@
-"""Requests and answers over HTTP: the Flask app, the limits of both servers, the answer to each event."""
+"""HTTP: the Flask app, readiness, and the answer to each event."""
