@@ -17,8 +17,7 @@ from click.testing import CliRunner
 from bench.__main__ import FIGURES
 from muster.cli import main
 from muster.data import EVENTING
-from muster.local.functions import running_functions
-from muster.local.stack import Stack, StackOptions
+from muster.local.stack import Stack, StackOptions, running_functions
 from muster.local.stories.story import story_named
 from muster.objects.resources import JOBS, NAMESPACES, by_kind
 from muster.runtime.config import Settings

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from muster.data import EVENTING
-from muster.local.functions import WsgiServer
+from muster.local.stack import WsgiServer
 from muster.local.stories.story import story_named
 from muster.replay.replay import replay
 from muster.scaffold import REACTIONS, write_step

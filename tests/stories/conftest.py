@@ -7,9 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from muster.local import display
 from muster.local.stack import Stack, StackOptions
-from muster.local.stories import LocalStory, StoryRun
+from muster.local.stories.story import LocalStory, StoryRun
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 
@@ -26,9 +25,7 @@ class ObservedStack:
         """Run a story; every check passes, and no event becomes a dead letter."""
         run = StoryRun(story, self.stack.client, self.recorder)
         run.run()
-        history = self.recorder.history(story.namespace)
-        timeline = "\n".join(display.timeline(run, history, self.activities))
-        assert [check for check in run.checks if not check.passed] == [], timeline
+        assert [check for check in run.checks if not check.passed] == [], self.activities
         assert self.stack.dead_letters == []
         return run
 

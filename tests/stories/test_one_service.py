@@ -9,7 +9,7 @@ import pytest
 import urllib3
 
 from muster.local.stack import StackOptions
-from muster.local.stories import STORIES, LocalStory
+from muster.local.stories.story import STORIES, LocalStory
 from muster.runtime import steps
 from muster.simulator.overlays import built
 from tests.cluster.processes import until

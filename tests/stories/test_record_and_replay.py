@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from muster.cli import main
-from muster.local.functions import running_functions
+from muster.local.stack import running_functions
 from muster.local.stories.story import story_named
 from muster.replay.replay import without_groups
 from muster.replay.snapshots import Objects, RecordedObjects, read_snapshots

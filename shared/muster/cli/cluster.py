@@ -96,19 +96,5 @@ def cluster_errors(url: str) -> Iterator[None]:
     """
     try:
         yield
-    except Unauthorized as error:
-        raise CommandError(f"{url}: the credentials are not accepted: {_brief(error)}") from None
     except ClusterError as error:
-        raise CommandError(f"{url}: {type(error).__name__}: {_brief(error)}") from None
-
-
-def _brief(error: ClusterError) -> str:
-    """Return the message of an error; of an error of the connection only its cause: `Connection refused`."""
-    cause: BaseException | None = error.__cause__
-    while cause is not None:
-        inner = getattr(cause, "reason", None)
-        following = inner if isinstance(inner, BaseException) else cause.__cause__
-        if following is None:
-            return getattr(cause, "strerror", None) or str(cause)
-        cause = following
-    return error.message
+        raise CommandError(f"{url}: {type(error).__name__}: {error.message}") from None

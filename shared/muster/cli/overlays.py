@@ -37,8 +37,6 @@ def _check_overlay(_context: click.Context, _option: click.Parameter, overlay: P
         wiring, own = Wiring.from_manifests(objects), step_files(overlay)
         for source in of_kind(objects, "ApiServerSource"):
             SourceSpec.from_manifest(source)
-    except OSError as error:
-        raise BadInput(f"--overlay: {error.filename}: {error.strerror}") from None
     except UnsupportedManifestError as error:
         raise BadInput(f"--overlay: {error}") from None
     with errors_as_bad_input():

@@ -1,4 +1,4 @@
-"""Show what happens on the local stack: trees of groups and nodes, reports of stories, activities."""
+"""What `muster run` prints: activities, trees of groups and nodes, reports of stories."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from muster.local.stories import StoryRun
-from muster.local.stories.watching import Entry
+from muster.local.stories.story import StoryRun
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
-from muster.simulator.broker import CloudEvent
 
 GOOD, WAITING, BAD = "✔", "…", "✘"
 _STYLES = {GOOD: "green", WAITING: "yellow", BAD: "red"}
@@ -28,11 +26,6 @@ def console() -> Console:
     """Return a console for standard output: as wide as the terminal, else of 160 columns."""
     stdout = Console(highlight=False)
     return stdout if stdout.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
-
-
-def undelivered(letter: CloudEvent) -> Text:
-    """Return the line for an event that became a dead letter."""
-    return Text(f"not delivered: {letter['type']} {letter['subject']}", "yellow")
 
 
 @dataclass(frozen=True)
@@ -61,17 +54,6 @@ def render_tree(branch: Branch, parent: Tree | None = None) -> Tree:
     return tree
 
 
-def activity_line(activity: Activity, since: float) -> str:
-    """Return an activity in one line, with the seconds since a time."""
-    mark = GOOD if activity.outcome in {"done", "nothing"} else WAITING
-    mark = BAD if activity.outcome in {"bug", "unreadable"} else mark
-    event = f"{activity.about} {activity.trigger}".strip()
-    result = f"{activity.reason}: {activity.message}"
-    if activity.outcome == "requeue" and not activity.actions:
-        result = f"{activity.reason}, the event is delivered again"
-    return f"{activity.at - since:7.2f}s {mark} {activity.step:<18} {event:<45} {result}"
-
-
 class Lines:
     """Prints activities as lines, and jobs when they are placed or refused."""
 
@@ -83,7 +65,11 @@ class Lines:
     def add_activity(self, activity: Activity) -> None:
         """Print an activity if the function wrote or failed."""
         if activity.acted:
-            line = activity_line(activity, self._since)
+            mark = GOOD if activity.outcome in {"done", "nothing"} else WAITING
+            mark = BAD if activity.outcome in {"bug", "unreadable"} else mark
+            event = f"{activity.about} {activity.trigger}".strip()
+            result = f"{activity.step:<18} {event:<45} {activity.reason}: {activity.message}"
+            line = f"{activity.at - self._since:7.2f}s {mark} {result}"
             self._console.print(line, markup=False, soft_wrap=True)
 
     def add_jobs(self, objects: Objects) -> None:
@@ -103,7 +89,7 @@ def story_report(run: StoryRun, activities: Sequence[Activity], *, every_check: 
     headline = f"{mark} {run.story.name}: {run.story.title}  {run.ended - run.began:.1f} s"
     writes: Counter[str] = Counter()
     for activity in activities:
-        if activity.actions and _is_of_story(activity, run):
+        if activity.actions and f" {run.story.namespace}/" in activity.about:
             writes[activity.step] += activity.actions
     counts = ", ".join(f"{step} {count}" for step, count in writes.items()) or "none"
     return Group(
@@ -112,21 +98,6 @@ def story_report(run: StoryRun, activities: Sequence[Activity], *, every_check: 
         *_check_lines(run, every_check=every_check),
         Text(f"  writes: {counts}\n"),
     )
-
-
-def timeline(run: StoryRun, history: Sequence[Entry], activities: Sequence[Activity]) -> Iterator[str]:
-    """Yield all activities for a story and all changes of its objects as lines, in order of time."""
-    lines = [
-        (activity.at, activity_line(activity, run.began))
-        for activity in activities
-        if _is_of_story(activity, run)
-    ]
-    lines += [(entry.at, f"{entry.at - run.began:7.2f}s   {_change(entry)}") for entry in history]
-    yield from (text for _, text in sorted(lines))
-
-
-def _is_of_story(activity: Activity, run: StoryRun) -> bool:
-    return f" {run.story.namespace}/" in activity.about
 
 
 def _check_lines(run: StoryRun, *, every_check: bool) -> Iterator[Text]:
@@ -139,23 +110,12 @@ def _check_lines(run: StoryRun, *, every_check: bool) -> Iterator[Text]:
         yield Text(f"  {len(run.checks)} checks passed")
 
 
-def _change(entry: Entry) -> str:
-    body = entry.object
-    parts = [f"{entry.change.lower():<9} {entry.kind} {entry.name}"]
-    if entry.kind == "Pod":
-        parts.append("gated" if is_gated(body) else body["spec"].get("nodeName") or "no node")
-    conditions = (body.get("status") or {}).get("conditions") or []
-    parts += [
-        f"{condition['type']}={condition['status']}/{condition.get('reason', '')}" for condition in conditions
-    ]
-    return ", ".join(parts)
-
-
 def _owner_tree(root: Object, objects: Objects) -> Branch:
     metadata = root["metadata"]
-    groups = [body for body in objects if body["kind"] == "PodGroup" and _owned_by(body, metadata["uid"])]
-    leaves = tuple(_group_branch(group, objects) for group in sorted(groups, key=_name))
-    workloads = [body for body in objects if body["kind"] == "Workload" and _owned_by(body, metadata["uid"])]
+    owned = [body for body in objects if _owned_by(body, metadata["uid"])]
+    groups = sorted((body for body in owned if body["kind"] == "PodGroup"), key=_name)
+    leaves = tuple(_group_branch(group, objects) for group in groups)
+    workloads = [body for body in owned if body["kind"] == "Workload"]
     children = tuple(Branch(f"Workload {_name(workload)}", "", leaves) for workload in workloads) or leaves
     text = f"{root['kind']} {metadata['namespace']}/{metadata['name']}"
     conditions = {condition["type"]: condition for condition in muster_conditions(root)}
@@ -182,12 +142,10 @@ def _group_branch(group: Object, objects: Objects) -> Branch:
     expected = max(gang["minCount"] if gang else 1, len(pods))
     template = (spec.get("workloadRef") or {}).get("templateName", metadata["name"])
     bound, gated = nodes.total(), sum(is_gated(pod) for pod in pods)
-    finished = sum((pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"} for pod in pods)
     places = ", ".join(f"{node} x{count}" if count > 1 else node for node, count in sorted(nodes.items()))
     text = f"{'gang' if gang else 'basic'} {template} {bound}/{expected} "
     text += f"on {places}" if nodes else "pods have a node"
     text += f", {gated} gated" if gated else ""
-    text += f", {finished} finished" if finished else ""
     return Branch(text, GOOD if bound >= expected else WAITING)
 
 

@@ -1,42 +1,128 @@
-"""Run API server, controllers, source, broker and functions on one machine, wired by eventing/."""
+"""API server, controllers, source, broker and functions on one machine, wired by eventing/."""
 
 from __future__ import annotations
 
+import socket
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Self
+from types import MappingProxyType
+from typing import Any, Self
 
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import Kubeconfig
-from muster.local.embedded import embedded_server
-from muster.local.functions import running_functions
-from muster.replay.activity import Activity
+from muster.data import EVENTING
+from muster.replay.activity import Activity, ActivityHandler
+from muster.runtime import steps
 from muster.runtime.config import Settings
-from muster.simulator.apiserver import ApiServer
-from muster.simulator.broker import (
-    Answer,
-    Broker,
-    CloudEvent,
-    HttpTarget,
-    Ingress,
-    PingTimer,
-    Report,
-    Target,
-    Wiring,
-)
-from muster.simulator.controllers import KubeletOptions
-from muster.simulator.overlays import CLUSTER, Manifest, load_beside_muster, of_kind, step_files
+from muster.runtime.serve import Functions, server_of
+from muster.simulator.apiserver import ApiServer, resource_definitions
+from muster.simulator.broker import Answer, Broker, CloudEvent, Ingress, PingTimer, Target, Wiring
+from muster.simulator.controllers import Controllers, node, shipped_runtimes
+from muster.simulator.overlays import CLUSTER, Manifest, load, load_beside_muster, of_kind, step_files
 from muster.simulator.source import Source, start_all
 
 WATCH_TIMEOUT_SECONDS = 10.0
 """How long to wait for the watches; a source whose API is not served goes on trying meanwhile."""
 
-_STARTING_PAUSES = 3
-"""Pauses until a bound pod is ready: long enough to see what is reported of it meanwhile."""
+_NODES = tuple(
+    node(name, cpu="8", memory="32Gi", gpu=4, labels={"topology.kubernetes.io/rack": rack})
+    for name, rack in {"node-1": "rack-1", "node-2": "rack-1", "node-3": "rack-2"}.items()
+)
+
+
+@contextmanager
+def embedded_server(
+    *, controllers: bool = False, policies: Iterable[Manifest] | None = None, release: str = "1.37"
+) -> Iterator[ApiServer]:
+    """Run an API server with the kinds of JobSet and Trainer.
+
+    Args:
+        controllers: run the simulated Trainer, JobSet controller, Job controller, scheduler and kubelets, on
+            three nodes and with the runtimes that Trainer ships.
+        policies: admission policies and their bindings; None takes those of eventing/admission.
+        release: the Kubernetes release, `1.37` or `1.36`.
+    """
+    with ApiServer(release=release) as server:
+        server.load(resource_definitions())
+        server.load(load(EVENTING / "admission") if policies is None else list(policies))
+        if not controllers:
+            yield server
+            return
+        server.load([*shipped_runtimes(), *_NODES])
+        running = Controllers(server.url)
+        try:
+            running.start()
+            yield server
+        finally:
+            running.stop()
+
+
+class WsgiServer:
+    """A waitress server in a thread, which listens on a free port of this machine until `stop`."""
+
+    def __init__(self, app: Any, name: str, threads: int = 8) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._server = server_of(app, threads, sockets=[listener])
+        self._stopping = threading.Event()
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Close the listening socket."""
+        self._stopping.set()
+        self._server.close()
+
+    def _serve(self) -> None:
+        try:
+            self._server.run()
+        except OSError:
+            # `stop` closes the socket that waitress selects on, since waitress has no other way to stop.
+            if not self._stopping.is_set():
+                raise
+
+
+@contextmanager
+def running_functions(
+    subscribers: Iterable[str],
+    settings: Settings,
+    listener: Callable[[Activity], None],
+    kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
+    own_steps: Mapping[str, Path] = MappingProxyType({}),
+) -> Iterator[dict[str, str]]:
+    """Run functions behind waitress; yield the URL of each by its subscriber.
+
+    Args:
+        subscribers: names of Services, `create-workload`, or with the path of one of several functions that
+            share a Service, `muster/create-workload`.
+        settings: of all functions.
+        listener: called for each activity.
+        kubeconfigs: of the service accounts, by Service; others use the cluster of the settings.
+        own_steps: the step.py of steps that are not Muster's, by the names of their Services.
+
+    Raises:
+        BadSettingError: a kubeconfig cannot be used.
+        LookupError: a service has no step.
+    """
+    services: dict[str, list[str]] = {}
+    for subscriber in subscribers:
+        services.setdefault(subscriber.partition("/")[0], []).append(subscriber)
+    urls: dict[str, str] = {}
+    with ExitStack() as stops:
+        stops.enter_context(ActivityHandler(listener))
+        for service, functions in services.items():
+            files = [steps.step_file(name.rpartition("/")[2], own_steps) for name in functions]
+            account = settings
+            if service in kubeconfigs:
+                account = replace(settings, api_server="", kubeconfig=str(kubeconfigs[service]))
+            served = Functions.connected([steps.load_step(file) for file in files], account)
+            server = WsgiServer(served.app, service, settings.threads)
+            stops.callback(server.stop)
+            urls |= {name: server.url + name.removeprefix(service) for name in functions}
+        yield urls
 
 
 @dataclass(frozen=True)
@@ -47,12 +133,10 @@ class StackOptions:
         kubeconfig: the context of a real cluster; None for the embedded one.
         overlay: the kustomization folder with functions, triggers and sources, and with steps of one's own;
             without a Broker it is run beside Muster's own overlay.
-        pause_seconds: how long the broker waits before each delivery, so that a person can follow.
     """
 
     kubeconfig: Kubeconfig | None = None
     overlay: Path = CLUSTER
-    pause_seconds: float = 0.0
 
 
 class Stack:
@@ -61,14 +145,13 @@ class Stack:
     Args:
         options: its options.
         listener: called for each activity of the functions, from their threads.
-        reporter: called for each delivery of the broker.
 
     Attributes:
         server: the embedded API server; None with a real cluster.
         client: a client of the API server.
         url: of the API server.
         dead_letters: the events that no retry could deliver.
-        function_urls: the URL of each function by its subscriber, see `muster.local.functions`.
+        function_urls: the URL of each function by its subscriber, see `running_functions`.
 
     Raises:
         BadKubeconfigError: a certificate cannot be read, or the exec plugin failed.
@@ -80,15 +163,10 @@ class Stack:
     client: Client
 
     def __init__(
-        self,
-        options: StackOptions,
-        listener: Callable[[Activity], None] = lambda _activity: None,
-        reporter: Callable[[Report], None] = lambda _report: None,
+        self, options: StackOptions, listener: Callable[[Activity], None] = lambda _activity: None
     ) -> None:
         self._options = options
         self._listener = listener
-        self._reporter = reporter
-        self._stopping = threading.Event()
         self.url = ""
         self.server: ApiServer | None = None
         self.dead_letters: list[CloudEvent] = []
@@ -101,7 +179,6 @@ class Stack:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._stopping.set()
         self._stops.close()
 
     @property
@@ -118,20 +195,13 @@ class Stack:
         settings = self._connect(objects, stops)
         wiring = Wiring.from_manifests(objects)
         names = sorted({trigger.subscriber for trigger in wiring.triggers})
-        functions = running_functions(
-            names,
-            settings,
-            self._listener,
-            self._kubeconfigs(objects, stops),
-            step_files(self._options.overlay),
-        )
+        accounts, own = self._kubeconfigs(objects, stops), step_files(self._options.overlay)
+        functions = running_functions(names, settings, self._listener, accounts, own)
         self.function_urls = stops.enter_context(functions)
-        subscribers: dict[str, Target | str] = {
-            name: self._paced(url) for name, url in self.function_urls.items()
-        }
+        subscribers: dict[str, Target | str] = dict(self.function_urls)
         sinks = {trigger.delivery.dead_letter for trigger in wiring.triggers}
         subscribers |= {name: self._store_dead_letter for name in sinks if name}
-        self._broker = broker = Broker(wiring, subscribers, observe=self._reporter)
+        self._broker = broker = Broker(wiring, subscribers)
         self._ingress = Ingress(broker)
         for part in (broker, self._ingress, PingTimer(wiring.pings, broker.publish)):
             part.start()
@@ -148,30 +218,12 @@ class Stack:
             self.url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
             return Settings(kubeconfig=self._options.kubeconfig.paths)
-        starting = KubeletOptions.run_delay + _STARTING_PAUSES * self._options.pause_seconds
-        cluster = embedded_server(
-            controllers=True,
-            policies=[manifest for manifest in objects if "AdmissionPolicy" in manifest["kind"]],
-            kubelet=KubeletOptions(run_delay=starting),
-        )
-        self.server = stops.enter_context(cluster)
+        policies = [manifest for manifest in objects if "AdmissionPolicy" in manifest["kind"]]
+        self.server = stops.enter_context(embedded_server(controllers=True, policies=policies))
         self.url = self.server.url
         self.client = Client.for_server(self.url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self.url, sweep_jitter_seconds=0)
-
-    def _paced(self, url: str) -> Target | str:
-        """Return the URL of a function as a subscriber, which gets each event after the pause."""
-        seconds = self._options.pause_seconds
-        if not seconds:
-            return url
-        target = HttpTarget(url)
-
-        def deliver(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:
-            self._stopping.wait(seconds)
-            return target(headers, body, timeout)
-
-        return deliver
 
     def _kubeconfigs(self, objects: list[Manifest], stops: ExitStack) -> dict[str, Path]:
         """Write a kubeconfig of each Service's account, since admission policies judge by account."""

@@ -16,8 +16,7 @@ import urllib3
 
 from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
-from muster.local.embedded import embedded_server
-from muster.local.stack import Stack, StackOptions
+from muster.local.stack import Stack, StackOptions, embedded_server
 from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.resources import Resource, by_kind

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from muster.local import display
-from muster.local.stories import Check, StoryRun, story_named
+from muster.local.stories.story import Check, StoryRun, story_named
 from muster.replay.activity import Activity
 from tests.support import builders as b
 

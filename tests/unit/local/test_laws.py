@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from muster.local.stories import checks, laws
+from muster.local.stories import laws
 from muster.local.stories.laws import Law
 from muster.local.stories.watching import Entry
 from muster.policy.group_labels import GATE
@@ -132,8 +132,6 @@ def test_a_law_that_is_broken_says_so(law: Law, changes: list[Change]) -> None:
     assert len(law(_timeline(changes))) == 1
 
 
-def test_muster_run_checks_every_law() -> None:
-    """Each stands behind one of the sentences that are shown, and can be broken."""
-    held = [law.__name__ for of_sentence, _ in checks.CHECKS.values() for law in of_sentence]
-    assert sorted(held) == sorted(law.__name__ for law in laws.LAWS)
+def test_every_law_can_be_broken() -> None:
+    """By one of the timelines above."""
     assert {case.values[0] for case in BROKEN} == set(laws.LAWS)

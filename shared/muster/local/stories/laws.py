@@ -40,7 +40,7 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
 
 
 def no_gang_stays_partly_bound(entries: Sequence[Entry]) -> list[str]:
-    """A gang without bound pods is bound to its minCount within BINDING_SECONDS after its first pod."""
+    """A gang without bound pods is bound to its minCount within five seconds after its first pod."""
     violations = []
     names = {group_of(entry.object) for entry in entries if entry.kind == "Pod"}
     for group in sorted(names - {""}):

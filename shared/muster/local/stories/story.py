@@ -1,21 +1,22 @@
-"""The stories of `muster run`, what a story can do and wait for, and how it is run."""
+"""The stories of `muster run`: what a user does, what has to happen, and the checks of what happened."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from muster.cluster.http.client import Client
 from muster.cluster.interface import PatchType
-from muster.local.stories.checks import Check, check_timeline, group_label
-from muster.local.stories.watching import TimelineRecorder
+from muster.local.stories.laws import LAWS
+from muster.local.stories.watching import Entry, TimelineRecorder
 from muster.objects import yaml_files
 from muster.objects.resources import NAMESPACES, PODS, by_kind
+from muster.policy.group_labels import GROUP
 from muster.replay.snapshots import Object, Objects
-from muster.replay.summary import group_of, muster_conditions
+from muster.replay.summary import group_of, is_gated, muster_conditions
 from muster.simulator.controllers import node
 from muster.simulator.controllers.kubelet import COMPLETE_DELAY
 
@@ -24,8 +25,17 @@ USER = "muster-story"
 TIMEOUT_SECONDS = 10.0
 """How long an expected state may take; most take less than half a second."""
 
-_PAUSES = 10
-"""Pauses between an object and the last event that follows from it, at most."""
+Groups = Mapping[str, int]
+"""Pods by group: the minCount of a gang; 0 for a basic group."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What had to happen, whether it did, and what happened instead."""
+
+    description: str
+    passed: bool
+    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,14 +46,15 @@ class LocalStory:
         name: of the story, of its namespace, and of the file with its objects.
         title: one line for people.
         owner: kind and name of the object that the user creates.
-        groups: the expected minCount by group; 0 for a basic group.
+        groups: the expected groups.
         script: does what the user does, and waits for what has to happen.
+        own_namespace: the namespace, if it has another name.
     """
 
     name: str
     title: str
     owner: tuple[str, str]
-    groups: Mapping[str, int]
+    groups: Groups
     script: Callable[[StoryRun], None]
     own_namespace: str = ""
 
@@ -65,16 +76,12 @@ class StoryEndedError(Exception):
 
 @dataclass
 class StoryRun:
-    """One run of a story, with the checks so far; `ended` is 0 while it runs.
-
-    It waits `pause_seconds` after each expected state, so that a person can look.
-    """
+    """One run of a story, with the checks so far; `ended` is 0 while it runs."""
 
     story: LocalStory
     client: Client
     recorder: TimelineRecorder
     checks: list[Check] = field(default_factory=list)
-    pause_seconds: float = 0.0
     began: float = field(default_factory=time.time)
     ended: float = 0.0
 
@@ -90,13 +97,8 @@ class StoryRun:
 
     def run(self) -> bool:
         """Run the script, then check the timeline; return whether all checks passed."""
-        self.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": self.story.namespace, "labels": {"muster.dev/gang-jobs": "enabled"}},
-            }
-        )
+        metadata = {"name": self.story.namespace, "labels": {"muster.dev/gang-jobs": "enabled"}}
+        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         try:
             self.story.script(self)
         except StoryEndedError:
@@ -119,27 +121,35 @@ class StoryRun:
         for body in self.story.manifest:
             self.create(body)
 
-    def until(self, description: str, condition: Callable[[], Any], seconds: float = TIMEOUT_SECONDS) -> None:
+    def until(self, description: str, condition: Callable[[], Any]) -> None:
         """Wait until a condition is true.
 
         Raises:
             StoryEndedError: it was not in time.
         """
-        seconds += self.pause_seconds * _PAUSES
-        passed = self.recorder.until(condition, seconds)
-        self.checks.append(Check(description, passed, "" if passed else f"not within {seconds:g} s"))
+        passed = self.recorder.until(condition, TIMEOUT_SECONDS)
+        self.checks.append(Check(description, passed, "" if passed else f"not within {TIMEOUT_SECONDS:g} s"))
         if not passed:
             raise StoryEndedError
-        time.sleep(self.pause_seconds)
 
-    def expect(self, description: str, passed: object, detail: str = "") -> None:
-        """Add a check of the present state."""
-        self.checks.append(Check(description, bool(passed), "" if passed else detail))
+    def until_scheduled(self) -> None:
+        """Wait until every group has all its pods, all are bound, and the owner's conditions say so."""
+        sizes = self.story.groups.items()
+        self.until(
+            "all pods of every group are bound",
+            lambda: all(self.bound(group) >= max(1, size) for group, size in sizes),
+        )
+        self.until(
+            "the owner's condition says that all groups are scheduled",
+            lambda: (
+                self.has_condition("PodGroupsReady", "True", "PodGroupsExist")
+                and self.has_condition("PodGroupsScheduled", "True", "Scheduled")
+            ),
+        )
 
-    def pods(self, group: str = "") -> Objects:
-        """Return the grouped pods of the story, or of one of its groups."""
-        grouped = [body for body in self.objects if body["kind"] == "Pod" and group_of(body)]
-        return [pod for pod in grouped if not group or group_label(pod) == group]
+    def pods(self, group: str) -> Objects:
+        """Return the pods of a group of the story."""
+        return [body for body in self.objects if body["kind"] == "Pod" and _label_of(body) == group]
 
     def complete(self, group: str) -> None:
         """Let the simulated kubelets end the pods of a group with success."""
@@ -152,65 +162,97 @@ class StoryRun:
         """Return how many pods of a group are bound to a node."""
         return sum(bool(pod["spec"].get("nodeName")) for pod in self.pods(group))
 
-    def all_bound(self) -> bool:
-        """Whether every group has all its pods, and all of them are bound."""
-        return all(self.bound(group) >= max(1, size) for group, size in self.story.groups.items())
-
     def has_condition(self, kind: str, status: str, reason: str) -> bool:
         """Whether the owner has a condition of Muster with this type, status and reason."""
-        expected = (kind, status, reason)
-        owner = next((body for body in self.objects if _kind_and_name(body) == self.story.owner), None)
-        conditions = muster_conditions(owner) if owner else []
-        return any((entry["type"], entry["status"], entry["reason"]) == expected for entry in conditions)
-
-    def is_scheduled(self) -> bool:
-        """Whether the owner's conditions say that its groups exist and all its pods are scheduled."""
-        return self.has_condition("PodGroupsReady", "True", "PodGroupsExist") and self.has_condition(
-            "PodGroupsScheduled", "True", "Scheduled"
+        owners = (
+            body for body in self.objects if (body["kind"], body["metadata"]["name"]) == self.story.owner
         )
+        conditions = [condition for owner in owners for condition in muster_conditions(owner)]
+        return (kind, status, reason) in {(one["type"], one["status"], one["reason"]) for one in conditions}
 
 
-def _kind_and_name(body: Object) -> tuple[str, str]:
-    return body["kind"], body["metadata"]["name"]
+def check_timeline(history: Sequence[Entry], groups: Groups) -> list[Check]:
+    """Return a check for each law of stories and each expectation, on the changes of one story."""
+    by_laws = [_check(law.__doc__, law(history)) for law in LAWS]
+    return by_laws + [_check(expected.__doc__, expected(history, groups)) for expected in EXPECTATIONS]
+
+
+def _check(text: str | None, violations: Iterable[str]) -> Check:
+    detail = "; ".join(violations)
+    return Check(str(text).partition("\n")[0].rstrip("."), not detail, detail)
+
+
+def stamped_at_birth(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
+    """Every pod is created with the name of its group and with Muster's gate."""
+    created = [entry for entry in history if entry.kind == "Pod" and entry.change == "ADDED"]
+    if len(created) < sum(max(1, size) for size in groups.values()):
+        yield f"only {len(created)} pods were created"
+    for entry in created:
+        if not group_of(entry.object) or not is_gated(entry.object):
+            yield f"pod {entry.name} was created without group or gate"
+
+
+def groups_as_asked(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
+    """The PodGroups of one Workload have the groups and minCounts of the story."""
+    workloads = {entry.name for entry in history if entry.kind == "Workload"}
+    if len(workloads) != 1:
+        yield f"{len(workloads)} Workloads"
+    latest = {entry.name: entry.object for entry in history if entry.kind == "PodGroup"}.values()
+    made = {
+        spec["workloadRef"]["templateName"]: (spec["schedulingPolicy"].get("gang") or {}).get("minCount", 0)
+        for spec in (group["spec"] for group in latest)
+    }
+    if made != groups:
+        yield f"the PodGroups are {made}"
+
+
+def spec_untouched(history: Sequence[Entry], groups: Groups) -> Iterator[str]:  # noqa: ARG001 - an expectation
+    """Nobody changes the spec of the object that the user created."""
+    created = next(entry for entry in history if not entry.object["metadata"].get("ownerReferences"))
+    same = [entry for entry in history if (entry.kind, entry.name) == (created.kind, created.name)]
+    if any(entry.object["spec"] != created.object["spec"] for entry in same):
+        yield f"the spec of {created.kind} {created.name} changed"
+
+
+EXPECTATIONS = (stamped_at_birth, groups_as_asked, spec_untouched)
+
+
+def _label_of(pod: Object) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(GROUP, ""))
 
 
 def _runs(run: StoryRun) -> None:
     """Create an owner; its pods run together."""
     run.create_manifest()
-    run.until("all pods of every group are bound", run.all_bound)
-    run.until("the owner's condition says that all groups are scheduled", run.is_scheduled)
+    run.until_scheduled()
 
 
 def _runs_after_initializers(run: StoryRun) -> None:
     """Create a TrainJob with initializers; the trainer's PodGroup exists long before its pods."""
     run.create_manifest()
+    initializers = ("dataset-initializer", "model-initializer")
     run.until(
         "the initializers are bound while the trainer has no pods",
-        lambda: (
-            run.bound("dataset-initializer") and run.bound("model-initializer") and not run.pods("trainer")
-        ),
+        lambda: all(map(run.bound, initializers)) and not run.pods("trainer"),
     )
     run.until(
         "the owner's condition says that it waits for the trainer's pods",
         lambda: run.has_condition("PodGroupsScheduled", "False", "WaitingForPods"),
     )
-    run.complete("dataset-initializer")
-    run.complete("model-initializer")
-    run.until("all pods of the trainer are bound", run.all_bound)
-    run.until("the owner's condition says that all groups are scheduled", run.is_scheduled)
+    for group in initializers:
+        run.complete(group)
+    run.until_scheduled()
 
 
 def _runs_once_there_is_room(run: StoryRun) -> None:
     """Create four pods on three nodes with room for one each; none is bound until there is a fourth node."""
     run.create_manifest()
     run.until(
-        "the owner's condition says that there is no room",
-        lambda: run.has_condition("PodGroupsScheduled", "False", "Unschedulable"),
+        "the owner's condition says that there is no room, and no pod is bound",
+        lambda: run.has_condition("PodGroupsScheduled", "False", "Unschedulable") and not run.bound("main"),
     )
-    run.expect("no pod is bound while there is no room for all", run.bound("main") == 0)
     run.create(node("node-4", cpu="8", memory="32Gi", gpu=4))
-    run.until("with a fourth node all pods are bound", run.all_bound)
-    run.until("the owner's condition says that all groups are scheduled", run.is_scheduled)
+    run.until_scheduled()
 
 
 STORIES = (
@@ -246,8 +288,7 @@ def story_named(name: str) -> LocalStory:
     Raises:
         LookupError: there is no such story; the message lists the names.
     """
-    story = next((story for story in STORIES if story.name == name), None)
-    if story is None:
-        names = ", ".join(story.name for story in STORIES)
-        raise LookupError(f"no story {name!r}; known: {names}")
-    return story
+    stories = {story.name: story for story in STORIES}
+    if name not in stories:
+        raise LookupError(f"no story {name!r}; known: {', '.join(stories)}")
+    return stories[name]
