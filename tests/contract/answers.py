@@ -23,7 +23,7 @@ Entries = list[dict[str, Any]]
 READ_WORDS = (
     # muster/cluster/execute.py: an Invalid about `metadata.uid` means that a pod of another UID has the name.
     "metadata.uid",
-    # muster/operator/check.py: a list fails with these words if an older release stored objects.
+    # muster/cli/check.py: a list fails with these words if an older release stored objects.
     "is registered for version",
 )
 """Every part of an API server's message that Muster's code parses."""

@@ -2,14 +2,90 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from http import HTTPStatus
+from typing import Any
 
 import click
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import echo_data, output_option
+from muster.cluster.errors import ClusterError
+from muster.cluster.http.client import Client
+from muster.cluster.interface import POLICY_NAMESPACE, Cluster
+from muster.cluster.read import list_if_served
 from muster.cluster.versioned import Versioned
-from muster.operator.check import Level, check_cluster, check_installation, check_uninstall
+from muster.objects.pods import Pod
+from muster.objects.resources import (
+    CONFIGMAPS,
+    JOBSETS,
+    MUTATING_ADMISSION_POLICIES,
+    MUTATING_ADMISSION_POLICY_BINDINGS,
+    NAMESPACES,
+    POD_GROUPS,
+    PODS,
+    TRAINJOBS,
+    WORKLOADS,
+    Resource,
+)
+from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
+from muster.policy.group_labels import GATE, NAMESPACE_SWITCH
+from muster.policy.group_labels import GROUP as GROUP_LABEL
+from muster.policy.sources.source import (
+    CONFIG_MAP,
+    InvalidPolicy,
+    PolicySourceKind,
+    locked_fields,
+    resolve_policy,
+    source_of_config_map,
+)
+
+_KNATIVE = (
+    (Resource("eventing.knative.dev", "v1", "triggers", "Trigger"), "Knative Eventing"),
+    (Resource("sources.knative.dev", "v1", "apiserversources", "ApiServerSource"), "Knative Eventing"),
+    (Resource("serving.knative.dev", "v1", "services", "Service"), "Knative Serving"),
+)
+_POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
+
+# Passes the restricted Pod Security Standard and the admission of ResourceQuotas.
+_POD_SPEC: dict[str, Any] = {
+    "restartPolicy": "Never",
+    "automountServiceAccountToken": False,
+    "containers": [
+        {
+            "name": "main",
+            "image": "muster/never-pulled",
+            "resources": {"limits": {"cpu": "1m", "memory": "1Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+                "runAsNonRoot": True,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+        }
+    ],
+}
+
+
+class Level(StrEnum):
+    """The severity of a finding."""
+
+    OK = "ok"
+    WARN = "warn"
+    """A feature will not work or could not be checked; everything else does."""
+    FAIL = "FAIL"
+    """Gangs will not be scheduled until this is repaired."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check: what was checked, its state, and how to repair it."""
+
+    level: Level
+    about: str
+    message: str
 
 
 @click.command("check")
@@ -19,7 +95,7 @@ from muster.operator.check import Level, check_cluster, check_installation, chec
     "-n",
     "--namespace",
     default="",
-    help="Namespace for dry runs of a pod and a Job; default: the context's.",
+    help="Namespace for the dry run of a pod; default: the context's.",
 )
 @output_option
 @cluster_options
@@ -28,7 +104,7 @@ def command(
 ) -> None:
     """Check whether a cluster has what Muster needs, and whether its admission policies are installed.
 
-    A pod and a Job are created as a dry run, to see which fields the API server keeps; nothing is stored.
+    A pod is created as a dry run, to see which fields the API server keeps; nothing is stored.
     Whether all objects are as in eventing/, `kubectl diff -k` shows; what an account may do, `kubectl auth
     can-i --list --as=system:serviceaccount:muster-system:NAME`.
 
@@ -49,3 +125,178 @@ def command(
         echo_data([asdict(finding) for finding in found], output)
     if any(finding.level is Level.FAIL for finding in found):
         raise SystemExit(1)
+
+
+def first_names(names: list[str]) -> str:
+    """Return the first ten names of a list and the number of the others, as text."""
+    rest = f" and {len(names) - 10} more" if len(names) > 10 else ""  # noqa: PLR2004 - ten fit on a line
+    return ", ".join(names[:10]) + rest
+
+
+def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
+    """Yield findings about what a cluster must have before Muster is installed.
+
+    Args:
+        client: of the cluster.
+        namespace: where a pod is created as a dry run.
+
+    Raises:
+        ClusterError: the API server does not answer, or refuses discovery.
+    """
+    yield from _scheduling_api(client, namespace)
+    policies = MUTATING_ADMISSION_POLICIES
+    yield _served(client, policies, "admission policies", Level.FAIL, "Kubernetes 1.36 or later is needed")
+    for resource, name in ((JOBSETS, "JobSet"), (TRAINJOBS, "the Trainer")):
+        advice = f"leave eventing/base/sources/{resource.plural}.yaml out, or its adapter restarts for ever"
+        yield _served(client, resource, name, Level.WARN, advice)
+    for resource, name in _KNATIVE:
+        advice = f"install {name}; to try without it: muster run --kubeconfig"
+        yield _served(client, resource, name, Level.FAIL, advice)
+
+
+def check_installation(client: Client) -> Iterator[Finding]:
+    """Yield findings about admission policies, opted-in namespaces and the administrator's policy.
+
+    Raises:
+        ClusterError: the API server does not answer or refuses.
+    """
+    for resource in (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS):
+        found = {body["metadata"]["name"] for body in list_if_served(Versioned(client), resource)}
+        missing = first_names([name for name in _POLICIES if name not in found])
+        message = f"{missing} not installed: kubectl apply -k eventing/admission"
+        yield _finding(not missing, resource.kind, "those of Muster are installed", Level.FAIL, message)
+    labelled = Versioned(client).list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
+    names = first_names([body["metadata"]["name"] for body in labelled])
+    message = (
+        "is on no namespace: only Jobs whose pod template has a group label are gangs; "
+        f"kubectl label namespace NAME {NAMESPACE_SWITCH}=enabled"
+    )
+    yield _finding(bool(names), f"label {NAMESPACE_SWITCH}", f"is on {names}", Level.WARN, message)
+    body = client.get(CONFIGMAPS, CONFIG_MAP, POLICY_NAMESPACE) or {}
+    for source in (*source_of_config_map(body, PolicySourceKind.CLUSTER), *locked_fields(body)):
+        policy = resolve_policy((source,))
+        if isinstance(policy, InvalidPolicy):
+            fault = f"{policy.failure.reason}: {policy.failure.message}"
+            yield Finding(Level.FAIL, source.where, fault)
+        else:
+            yield Finding(Level.OK, source.where, "is valid")
+
+
+def _finding(good: bool, about: str, state: str, level: Level, problem: str) -> Finding:
+    return Finding(Level.OK, about, state) if good else Finding(level, about, problem)
+
+
+def _served(client: Client, resource: Resource, about: str, level: Level, advice: str) -> Finding:
+    kind = f"{resource.api_version} {resource.kind}"
+    served = f"{resource.version}/{resource.plural}" in client.served_versions(resource.group)
+    return _finding(served, about, f"{kind} is served", level, f"{kind} is not served: {advice}")
+
+
+def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
+    api = choose(client.served_versions(GROUP))
+    state = f"{GROUP}/{api.version} serves Workloads and PodGroups"
+    yield _finding(bool(api.served), "scheduling API", state, Level.FAIL, HOW_TO_SWITCH_ON)
+    if not api.served:
+        return
+    if not api.resizable:
+        message = f"cannot change in {api.version}: a gang keeps its size (GangSizeFixed)"
+        yield Finding(Level.WARN, "minCount", message)
+    message = (
+        "is not served: a policy with nested groups is invalid here (gate CompositePodGroup, "
+        f"runtime-config {GROUP}/v1alpha3=true, Kubernetes 1.37)"
+    )
+    state = "is served: policies may nest groups"
+    yield _finding(api.composites, "CompositePodGroup", state, Level.WARN, message)
+    yield _stored_groups(client)
+    yield _scheduling_group(client, namespace)
+
+
+def _scheduling_group(client: Client, namespace: str) -> Finding:
+    """Check by a dry run whether the API server keeps the field of a pod that names its PodGroup."""
+    about = "pod.spec.schedulingGroup"
+    spec = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "muster-check"}}
+    metadata = {"name": "muster-check", "namespace": namespace}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    path = PODS.path("", namespace)
+    status, answer = client.raw("POST", path, query={"dryRun": "All"}, body=body)
+    stored: Any = answer if isinstance(answer, dict) else {}
+    if status != HTTPStatus.CREATED:
+        message = (
+            f"could not be checked by a dry run in namespace {namespace}: {status} {stored.get('message')}"
+        )
+        return Finding(Level.WARN, about, message)
+    state = "is kept; whether kube-scheduler and kube-controller-manager have the same gates, no API shows"
+    problem = f"is dropped by the API server: {HOW_TO_SWITCH_ON}"
+    return _finding("schedulingGroup" in stored["spec"], about, state, Level.FAIL, problem)
+
+
+def _stored_groups(client: Client) -> Finding:
+    """Check that Workloads and PodGroups can be listed.
+
+    An object that an older release stored in an API version unknown to this release fails every list of its
+    kind, and so every informer, kube-scheduler's too.
+    """
+    about = "stored groups"
+    try:
+        for resource in (WORKLOADS, POD_GROUPS):
+            Versioned(client).list(resource)
+    except ClusterError as error:
+        if "is registered for version" not in error.message:
+            return Finding(Level.WARN, about, f"cannot be listed: {error.message}")
+        message = (
+            "an older Kubernetes stored some that this one cannot read, so it lists none and places no pod: "
+            f"docs/install.md, step 7; {error.message}"
+        )
+        return Finding(Level.FAIL, about, message)
+    return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
+
+
+def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
+    """Yield what has to be done before the functions are deleted, in that order.
+
+    Raises:
+        ClusterError: the API server does not answer or refuses.
+    """
+    labelled = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
+    policies = [
+        f"{resource.kind} {body['metadata']['name']}"
+        for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
+        for body in list_if_served(cluster, resource)
+        if body["metadata"]["name"].startswith("muster-")
+    ]
+    gated, orphaned = _stuck_pods(cluster)
+    names = [body["metadata"]["name"] for body in labelled]
+    new_jobs = f"new Jobs still get group labels: kubectl label namespace --all {NAMESPACE_SWITCH}-"
+    gates = (
+        "would wait forever: let the functions run until there are none, or delete their Jobs "
+        "(muster status -A says what they wait for)"
+    )
+    groups = "would wait forever: the functions create it at the next sweep"
+    for about, left, problem in (
+        (f"1. label {NAMESPACE_SWITCH}", names, new_jobs),
+        ("2. admission policies", policies, "pods are still stamped: kubectl delete -k eventing/admission"),
+        ("3. pods with Muster's gate", gated, gates),
+        ("4. pods without their PodGroup", orphaned, groups),
+    ):
+        message = f"{len(left)}, {first_names(sorted(left))}: {problem}"
+        yield _finding(not left, about, "there are none", Level.FAIL, message)
+
+
+def _stuck_pods(cluster: Cluster) -> tuple[list[str], list[str]]:
+    """Return the names of unbound pods with Muster's gate, and of those whose PodGroup does not exist.
+
+    All pods are listed, since a gated pod waits even if its group label was removed.
+    """
+    groups = list_if_served(cluster, POD_GROUPS)
+    existing = {(group["metadata"]["namespace"], group["metadata"]["name"]) for group in groups}
+    gated, orphaned = [], []
+    for pod in map(Pod.read, cluster.list(PODS)):
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        if pod.finished or pod.bound:
+            continue
+        in_group = GROUP_LABEL in pod.metadata.labels and pod.pod_group_name
+        if GATE in pod.gates:
+            gated.append(name)
+        elif in_group and (pod.metadata.namespace, pod.pod_group_name) not in existing:
+            orphaned.append(name)
+    return gated, orphaned

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import BadInput, CommandError, echo_data, echo_table, output_option
-from muster.operator.redrive import (
-    NoBrokerError,
-    StoredLetter,
-    list_letters,
-    redrive,
-    through_api_server,
-    to_url,
-)
+from muster.cluster.errors import ApiGone, ClusterError
+from muster.cluster.http.client import Client
+from muster.cluster.interface import Object
+from muster.events.dead_letters import SELECTOR, DeadLetter, from_config_map
+from muster.events.parse import STRUCTURED
+from muster.objects.resources import CONFIGMAPS, Resource
+from muster.simulator.broker import HttpTarget, NoAnswerError
 
 HEADERS = ("NAME", "SINCE", "FUNCTION", "ANSWER", "EVENT", "ABOUT")
+BROKERS = Resource("eventing.knative.dev", "v1", "brokers", "Broker")
+BROKER = "muster"
+"""The name of Muster's broker."""
+
+TIMEOUT_SECONDS = 10.0
+"""How long a broker may take to answer."""
+
+Sender = Callable[[Mapping[str, Any]], str]
+"""Sends a structured CloudEvent; returns why the broker refused it, or ""."""
 
 
 @click.command("redrive")
@@ -53,7 +65,8 @@ def command(
         raise BadInput("--all: cannot be used with NAME")
     with connected(options, "redrive") as cluster:
         cluster.require_namespace(namespace)
-        letters = list_letters(cluster.client, namespace)
+        letters = [_stored(body) for body in cluster.client.list(CONFIGMAPS, namespace, labels=SELECTOR)]
+        letters.sort(key=lambda stored: (stored.since, stored.name))
         if not names and not (everything and letters):
             _print(letters, output)
             return
@@ -61,18 +74,94 @@ def command(
         for name in names:
             if name not in by_name:
                 raise BadInput(f"{name}: no such dead letter")
-        chosen = letters if everything else [by_name[name] for name in names]
-        try:
-            send = to_url(url) if url else through_api_server(cluster.client, namespace)
-        except NoBrokerError as error:
-            raise CommandError(str(error)) from None
+        send = to_url(url) if url else through_api_server(cluster.client, namespace)
         failures = 0
-        for stored in chosen:
-            failure = redrive(cluster.client, namespace, stored, send)
+        for stored in letters if everything else [by_name[name] for name in names]:
+            failure = _redrive(cluster.client, namespace, stored, send)
             failures += bool(failure)
             click.echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
     if failures:
         raise SystemExit(1)
+
+
+@dataclass(frozen=True)
+class StoredLetter:
+    """The ConfigMap of a dead letter (None if it cannot be parsed); `error` is why it cannot be sent."""
+
+    name: str
+    uid: str
+    since: str
+    letter: DeadLetter | None
+    error: str = ""
+
+
+def _stored(body: Object) -> StoredLetter:
+    metadata = body["metadata"]
+    place = metadata["name"], metadata["uid"], metadata["creationTimestamp"]
+    try:
+        letter = from_config_map(body)
+    except ValueError as unreadable:
+        return StoredLetter(*place, None, str(unreadable))
+    error = "" if letter.whole else "data was too large to keep; the next sweep covers its object"
+    return StoredLetter(*place, letter, error)
+
+
+def _redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) -> str:
+    """Send a dead letter again, and delete it once accepted; return why it was kept, or ""."""
+    if stored.letter is None or stored.error:
+        return stored.error
+    try:
+        refusal = send(stored.letter.again())
+        if not refusal:
+            client.delete(CONFIGMAPS, stored.name, namespace, uid=stored.uid)
+    except ClusterError as error:
+        return str(error)
+    return refusal
+
+
+def to_url(url: str) -> Sender:
+    """Return a sender that POSTs to the URL of a broker; a redirect counts as a refusal."""
+    target = HttpTarget(url)
+
+    def send(event: Mapping[str, Any]) -> str:
+        try:
+            answer = target({"Content-Type": STRUCTURED}, json.dumps(event).encode(), TIMEOUT_SECONDS)
+        except NoAnswerError as error:
+            return str(error)
+        return _refusal(url, answer.status)
+
+    return send
+
+
+def through_api_server(client: Client, namespace: str) -> Sender:
+    """Return a sender that reaches the broker inside the cluster through the API server's Service proxy.
+
+    Raises:
+        CommandError: the broker does not exist, or has no address in the cluster.
+    """
+    try:
+        live = client.get(BROKERS, BROKER, namespace)
+    except ApiGone:
+        live = None
+    if live is None:
+        raise CommandError(f"Broker {namespace}/{BROKER} does not exist; set another one with --to")
+    url = str(((live.get("status") or {}).get("address") or {}).get("url") or "")
+    parts = urlsplit(url)
+    service, ingress_namespace, *domain = [*(parts.hostname or "").split("."), "", ""]
+    if domain[0] != "svc":
+        raise CommandError(f"Broker {namespace}/{BROKER} has no address of a Service; set its URL with --to")
+    port = parts.port or {"https": 443}.get(parts.scheme, 80)
+    proxied = f"namespaces/{ingress_namespace}/services/{parts.scheme}:{service}:{port}/proxy{parts.path}"
+
+    def send(event: Mapping[str, Any]) -> str:
+        status, answer = client.raw("POST", f"/api/v1/{proxied}", body=event, content_type=STRUCTURED)
+        return _refusal(url, status, answer.get("message", "") if isinstance(answer, dict) else "")
+
+    return send
+
+
+def _refusal(url: str, status: int, message: str = "") -> str:
+    return "" if status in range(200, 300) else f"{url} answered {status} {message}".rstrip()
 
 
 def _print(letters: Sequence[StoredLetter], output: str) -> None:

@@ -2,19 +2,71 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from operator import attrgetter
 
 import click
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import BadInput, echo_data, echo_table, output_option
+from muster.cluster.errors import ApiGone, Forbidden
+from muster.cluster.interface import Cluster, Objects
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import read_time
-from muster.operator.status import ClusterStatus, State, read_status
+from muster.objects.meta import find_condition, read_time
+from muster.objects.pods import Pod
+from muster.objects.resources import POD_GROUPS, PODS, Resource
+from muster.objects.scheduling import PLACED as GROUP_PLACED
+from muster.objects.scheduling import PodGroup
+from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
+from muster.policy.groups.manifests import FALLBACK
+from muster.policy.owners import KINDS, runs_as
+from muster.policy.owners.kind import OwnerKind, OwnerObject
+from muster.policy.reasons import Reason
+from muster.policy.status.conditions import READY, SCHEDULED
+
+
+class State(StrEnum):
+    """Whether something waits, or runs in another way than as a gang."""
+
+    WAITING = "Waiting"
+    NO_GANG = "NoGang"
+
 
 HEADS = {State.WAITING: "WAITS", State.NO_GANG: "RUNS WITHOUT GANG"}
 """The heading of the objects of a state; each state has a table of its own."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """An owner, group or pod that waits or runs without a gang; `muster status -o json` prints these fields.
+
+    Attributes:
+        namespace: of the object.
+        what: the object, as `job/llama`.
+        state: whether its pods wait, or run one by one.
+        since: RFC 3339; "" if unknown.
+        reason: a `muster.policy.reasons.Reason`, or the scheduler's; "" if unknown.
+        message: the message of the condition, or what it waits for.
+    """
+
+    namespace: str
+    what: str
+    state: State
+    since: str
+    reason: str
+    message: str
+
+
+@dataclass
+class ClusterStatus:
+    """What waits or runs without a gang, oldest first, and why which kinds could not be listed."""
+
+    items: list[Item] = field(default_factory=list)
+    not_read: dict[str, str] = field(default_factory=dict)
 
 
 @click.command("status")
@@ -47,18 +99,136 @@ def command(namespace: str, output: str, options: KubeconfigOptions, *, everywhe
         raise SystemExit(1)
 
 
+def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
+    """Return what waits or runs without a gang; "" means all namespaces.
+
+    A group or pod is only listed if the owner of its pods is not: before emit_conditions has written
+    conditions, for example, or after the owner was deleted.
+
+    Raises:
+        ClusterError: the API server does not answer.
+    """
+    status = ClusterStatus()
+
+    def listed(resource: Resource, *, labels: str = "", fields: str = "") -> Objects:
+        try:
+            return cluster.list(resource, namespace, labels=labels, fields=fields)
+        except Forbidden as error:
+            status.not_read[resource.plural] = error.message
+        except ApiGone:  # TrainJobs and JobSets need not be installed
+            pass
+        return []
+
+    marked = map(Pod.read, listed(PODS, labels=GROUP))
+    unmarked = map(Pod.read, listed(PODS, labels=f"!{GROUP}", fields="spec.nodeName="))
+    pods = _Pods([*marked, *(pod for pod in unmarked if GATE in pod.gates)])
+    for kind in KINDS:
+        for owner in map(kind.view.read, listed(kind.resource)):
+            status.items += _of_owner(kind, owner, pods)
+    groups = {
+        (one.metadata.namespace, one.metadata.name): one for one in map(PodGroup.read, listed(POD_GROUPS))
+    }
+    for place, group in groups.items():
+        if place not in pods.of_group or pods.unexplained(place):
+            status.items += _of_group(group, pods.of_group.get(place, []))
+    for place in pods.of_group:
+        status.items += _of_pods(*place, pods.unexplained(place), exists=place in groups)
+    status.items.sort(key=attrgetter("namespace", "since", "what", "reason"))
+    return status
+
+
+class _Pods:
+    """The pods that are still to end.
+
+    Attributes:
+        of_group: by namespace and name of the PodGroup; "" for pods without one.
+        of_owner: by namespace, and label and value by which the pods of the owner are found.
+        explained: the UIDs of the pods of owners that are listed.
+    """
+
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self.of_group: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
+        self.of_owner: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
+        self.explained: set[str] = set()
+        for pod in pods:
+            if not (pod.finished or pod.being_deleted):
+                self.of_group[pod.metadata.namespace, pod.pod_group_name].append(pod)
+                for label in {runs_as(kind).pod_label for kind in KINDS} & set(pod.metadata.labels):
+                    self.of_owner[pod.metadata.namespace, label, pod.metadata.labels[label]].append(pod)
+
+    def unexplained(self, place: tuple[str, str]) -> list[Pod]:
+        """Return the pods of a group without those of listed owners."""
+        return [pod for pod in self.of_group[place] if pod.metadata.uid not in self.explained]
+
+
+def _state(pods: Sequence[Pod]) -> State:
+    return State.NO_GANG if pods and all(pod.bound for pod in pods) else State.WAITING
+
+
+def _of_owner(kind: OwnerKind, owner: OwnerObject, pods: _Pods) -> Iterator[Item]:
+    """Yield the conditions of Muster with status False, if the owner is still to run."""
+    if owner.finished or owner.being_deleted:
+        return
+    metadata, types = owner.metadata, (READY, SCHEDULED)
+    members = pods.of_owner[metadata.namespace, runs_as(kind).pod_label, metadata.name]
+    found = [find_condition(owner.status.conditions, f"{kind.condition_prefix}{name}") for name in types]
+    ready, scheduled = (one if one and one.get("status") == "False" else None for one in found)
+    state = _state(members) if ready else State.WAITING
+    if ready and scheduled and ready.get("reason") == scheduled.get("reason"):
+        ready = None
+    for condition in filter(None, (ready, scheduled)):
+        pods.explained |= {pod.metadata.uid for pod in members}
+        texts = (condition.get(name) or "" for name in ("lastTransitionTime", "reason", "message"))
+        yield Item(metadata.namespace, f"{kind.resource.kind.lower()}/{metadata.name}", state, *texts)
+
+
+def _of_group(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
+    """Yield the entry of a fallback PodGroup, or of a group that has no room."""
+    metadata = group.metadata
+    what, fallback = f"podgroup/{metadata.name}", metadata.annotations.get(FALLBACK)
+    if fallback is not None:
+        reason, _, message = fallback.partition(": ")
+        since, message = metadata.creation_timestamp, f"a fallback PodGroup, no gang: {message}"
+        yield Item(metadata.namespace, what, _state(pods), since, reason, message)
+    elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
+        condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
+        since = condition.get("lastTransitionTime") or ""
+        yield Item(metadata.namespace, what, State.WAITING, since, *group.refusal)
+
+
+def _of_pods(namespace: str, group: str, pods: Sequence[Pod], *, exists: bool) -> Iterator[Item]:
+    """Yield an entry if pods of a group have Muster's gate, or the group does not exist."""
+    orphaned = bool(group) and not exists
+    waiting = [pod for pod in pods if not pod.bound and (GATE in pod.gates or orphaned)]
+    if not waiting:
+        return
+    oldest = min((pod.metadata for pod in waiting), key=attrgetter("creation_timestamp", "name"))
+    what, reason = f"podgroup/{group}", Reason.SCHEDULING_GATED
+    message = f"{len(waiting)} pod{'' if len(waiting) == 1 else 's'}"
+    if not group:
+        what, reason = f"pod/{oldest.name}", Reason.API_NOT_SERVED
+        message += " with Muster's gate and no group: the API server dropped the field schedulingGroup"
+    elif orphaned:
+        reason = Reason.WAITING_FOR_POD_GROUP
+        message += " of a PodGroup that does not exist"
+    else:
+        message += " with Muster's gate"
+    yield Item(namespace, what, State.WAITING, oldest.creation_timestamp, reason, message)
+
+
 def _print(status: ClusterStatus, namespace: str) -> None:
     now = datetime.now(UTC)  # noqa: TID251 - a command uses the real time
-    shown = [state for state in State if any(item.state is state for item in status.items)]
-    for state in shown:
-        if state is not shown[0]:
-            click.echo()
+    tables = 0
+    for state, head in HEADS.items():
         rows = [
             (item.namespace, item.what, _age(item.since, now), item.reason, item.message)
             for item in status.items
             if item.state is state
         ]
-        echo_table(("NAMESPACE", HEADS[state], "FOR", "REASON", "MESSAGE"), rows)
+        if rows:
+            click.echo("\n" if tables else "", nl=False)
+            echo_table(("NAMESPACE", head, "FOR", "REASON", "MESSAGE"), rows)
+            tables += 1
     if not (status.items or status.not_read):
         place = f"in namespace {namespace}; -A looks at all" if namespace else "in any namespace"
         click.echo(f"nothing is waiting {place}")

@@ -115,11 +115,6 @@ class SchedulingApi:
         """Whether minCount may change; it is immutable in v1alpha2."""
         return self.version != V1ALPHA2
 
-    @property
-    def groups_plain_jobs(self) -> bool:
-        """Whether the Job controller, with its gate WorkloadWithJob, groups all Jobs by itself."""
-        return self.version == V1ALPHA2
-
 
 def by_kind(api_version: str, kind: str) -> Resource:
     """Return the resource of an object's `apiVersion` and `kind`."""

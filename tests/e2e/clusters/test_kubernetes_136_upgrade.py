@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from muster.cli.check import Level, check_cluster
 from muster.cluster.kubeconfig import client_of
-from muster.operator.check import Level, check_cluster
 from tests.cluster import kubectl, manifests
 from tests.cluster.cluster import ClusterOptions, RealCluster
 from tests.cluster.control_plane import Release

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from muster.cli.check import Finding, Level, check_cluster, check_installation, check_uninstall
 from muster.cluster.errors import TooManyRequests
 from muster.cluster.http.client import Client
 from muster.cluster.observe.snapshot import Snapshot
 from muster.data import EVENTING
-from muster.operator.check import Finding, Level, check_cluster, check_installation, check_uninstall
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from muster.simulator.overlays import load
 from tests.support import builders as b
@@ -62,17 +61,6 @@ def test_versions_and_gates_of_the_cluster_are_reported(
         status, levels = check(server, "--before")
     assert status == 1
     assert expected.items() <= levels.items()
-
-
-@pytest.mark.parametrize(("on", "state"), [(True, "on"), (False, "off")])
-def test_who_groups_plain_jobs(on: bool, state: str) -> None:
-    """The alpha gate WorkloadWithJob is seen by a Job's field that the API server keeps, in a dry run."""
-    with ApiServer(gates=Gates(workload_with_job=on)) as server:
-        client = Client.for_server(server.url)
-        found = findings(check_cluster(client, "default"))
-        status, jobs = client.raw("GET", "/apis/batch/v1/jobs")
-    assert re.findall(r"\b(?:on|off)\b", found["gate WorkloadWithJob"][1]) == [state]
-    assert (status, jobs["items"]) == (200, [])
 
 
 def test_groups_that_cannot_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:

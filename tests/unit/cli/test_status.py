@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from muster.cli.status import _age
+from muster.cli.status import _age, read_status
 from muster.cluster.errors import Forbidden
 from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.resources import Resource
-from muster.operator.status import read_status
 from muster.simulator.apiserver import ApiServer
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster

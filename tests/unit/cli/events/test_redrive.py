@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from muster.cli.redrive import through_api_server
 from muster.cluster.http.client import Client
 from muster.events.dead_letters import MOST_BYTES, SELECTOR, of_request, to_config_map
 from muster.objects.resources import CONFIGMAPS, NAMESPACES
-from muster.operator.redrive import through_api_server
 from muster.simulator.apiserver import ApiServer
 from tests.unit.cli.conftest import Muster, assert_names
 from tests.unit.cluster.scripted import ScriptedResponse, serving
