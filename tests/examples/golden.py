@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
+from muster.cli.dry_run import DryRunCluster, assume_cluster
+from muster.cli.explain import explain
 from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
-from muster.operator.dry_run import DryRunCluster, assume_cluster
-from muster.operator.explain import explain
-from muster.operator.plan import to_document
 from muster.policy.model import Plan
+from muster.replay.plans import to_document
 from muster.replay.snapshots import Objects, first, read_snapshots
 from muster.runtime import steps
 from muster.simulator.controllers import shipped_runtimes

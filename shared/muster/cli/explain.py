@@ -1,8 +1,8 @@
-"""`muster explain`: explain how the jobs of files, or one of a cluster, are grouped."""
+"""`muster explain`: the policy of an owner, its groups, what each step would do, and what prevents it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,16 +11,39 @@ from pydantic import ValidationError
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import STDIN, BadInput, CommandError, errors_as_bad_input, path_of
+from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
 from muster.cluster.errors import ApiGone
+from muster.cluster.interface import Cluster
+from muster.cluster.observe import policy_sources as sources
+from muster.cluster.observe.members import failed_create, pods_of, read_members
+from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import KubernetesObject, ObjectRef, ref_of
-from muster.objects.resources import Resource
-from muster.operator.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
-from muster.operator.explain import explain
-from muster.policy.owners import KINDS
+from muster.objects.meta import KubernetesObject, ObjectRef, find_condition, ref_of
+from muster.objects.pods import Pod
+from muster.objects.resources import NAMESPACES, Resource
+from muster.policy.group_labels import GATE, GROUP, NAMESPACE_SWITCH, SINGLE
+from muster.policy.model import Decision, NoOp, Plan
+from muster.policy.owners import KINDS, kind_of
+from muster.policy.owners.job import Job
+from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.reasons import Reason
+from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
+from muster.policy.sources.schema import GroupPolicy, WorkloadPolicy
+from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySourceKind, resolve_policy
+from muster.policy.status.conditions import Condition, condition_type
+from muster.policy.status.owner_status import owner_status
+from muster.policy.tree.groups import Group
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import first, read_snapshots
+from muster.runtime import steps
 from muster.runtime.http.responses import first_fault
+
+STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
+"""The steps that act on an owner, in the order of the pipeline."""
+
+NAMES_SHOWN = 4
+"""Up to so many PodGroups of a template are listed by name; of more only the first and the last."""
 
 _RESOURCES = {
     name: kind.resource for kind in KINDS for name in (kind.resource.kind.lower(), kind.resource.plural)
@@ -96,3 +119,280 @@ def _named(targets: Sequence[str]) -> tuple[Resource, str]:
 
 def _is_file(target: str) -> bool:
     return target == STDIN or Path(target).is_file()
+
+
+def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> str:
+    """Return the explanation of an owner of a cluster, live or a DryRunCluster; its UID may be empty."""
+    return "".join(f"{line}\n" for line in _lines(cluster, owner, now))
+
+
+def _lines(cluster: Cluster, ref: ObjectRef, now: datetime) -> Iterator[str]:
+    live, resolved = read_owner(cluster, ref, classes=True)
+    yield str(live.owner.ref if live.owner else ref)
+    yield from _policy_lines(cluster, live, resolved)
+    if isinstance(resolved, NoOp):
+        yield f"  not grouped: {resolved.reason}: {resolved.message}"
+        yield from _below("now:", _pods_now(cluster, live))
+    else:
+        yield from _group_lines(resolved)
+        yield from _below("now:", _conditions_now(cluster, live, resolved, now))
+    yield "  steps:"
+    yield from _step_lines(cluster, live, now)
+    if isinstance(resolved, NoOp):
+        yield from (f"  note: {note}" for note in _why_not_marked(cluster, live, resolved))
+        return
+    if resolved.own is None:
+        yield from _below("labels to add or change in the job's manifest:", _missing_labels(resolved))
+    yield from (f"  note: {note}" for note in _notes_on_groups(resolved))
+
+
+def _below(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield a heading and the lines below it; nothing if there are none."""
+    for number, line in enumerate(lines):
+        yield f"    {line}" if number else f"  {heading}\n    {line}"
+
+
+def _policy_lines(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp) -> Iterator[str]:
+    """Yield the policy that applies, those of lower precedence, and the locked fields."""
+    result = resolve_policy(live.sources, live.owner)
+    policy = result if isinstance(result, EffectivePolicy) else result.policy
+    where = policy.where
+    if isinstance(resolved, ResolvedOwner):
+        if resolved.own is not None:
+            where = f"the owner's own Workload {resolved.own.metadata.name}"
+        elif resolved.policy != DEFAULT:
+            kept = " (as it was when the groups were created)" if resolved.policy.kept else ""
+            where = f"{resolved.policy.where}{kept}"
+    yield f"  policy: {where}"
+    if live.owner is not None:
+        written = sources.of_owner(cluster, live.owner, live.runner)
+        unlocked = [source for source in written if source.kind != PolicySourceKind.LOCKED]
+        yield from (f"          (not used: {source.where})" for source in unlocked[1:])
+    if policy.locks is not None:
+        yield f"  locked: {policy.locks.as_text()} ({policy.locks.where})"
+
+
+def _group_lines(resolved: ResolvedOwner) -> Iterator[str]:
+    failure = resolved.failure
+    if failure is not None:
+        yield f"  cannot be made: {failure.reason}: {failure.message}"
+        if resolved.policy.holds:
+            until = "until its groups can be made (onFailure: Hold); by its labels alone:"
+            yield f"  its pods keep their gate {until}"
+        else:
+            names = "of the same names" if resolved.tree else "for the existing pods"
+            yield f"  instead of these groups, fallback PodGroups {names}, in which the pods run one by one:"
+    elif resolved.tree:
+        yield "  groups:"
+    for root in resolved.tree:
+        yield from _tree_lines(root, resolved.pod_sets, "    ", "    ")
+
+
+def _tree_lines(group: Group, pod_sets: OwnerPodSets, prefix: str, indent: str) -> Iterator[str]:
+    yield f"{prefix}{group.name}: {_described(group)}"
+    yield from (f"{indent}  {line}" for line in _object_names(group, pod_sets))
+    for child in group.children:
+        branch, below = ("└─ ", "   ") if child is group.children[-1] else ("├─ ", "│  ")
+        yield from _tree_lines(child, pod_sets, f"{indent}{branch}", f"{indent}{below}")
+
+
+def _described(group: Group) -> str:
+    """Return the settings of a group as text: `gang of 2 of 3 groups, within one zone`."""
+    count = group.child_groups if group.children else max([0, *group.sizes.values()])
+    unit = ("group" if group.children else "pod") + ("" if count == 1 else "s")
+    size = f"gang of {group.template_min_count} of" if group.gang else "basic,"
+    parts = [f"{size} {count} {unit}"]
+    if group.children and group.shape != SINGLE:
+        blocks = f"block of {group.shape.size} completion indexes" if group.shape.size else ""
+        parts.append(
+            f"one per {' of each '.join(filter(None, (blocks, 'Job' if group.shape.per_job else '')))}"
+        )
+    settings = group.settings
+    topology = (settings.get("schedulingConstraints") or {}).get("topology") or []
+    parts += [f"within one {constraint['key']}" for constraint in topology]
+    whole = "all" in (group.disruption_mode or {})
+    if whole != group.gang:
+        parts.append("disrupted as a whole" if whole else "disrupted one by one")
+    if "preemptionPolicy" in settings:
+        parts.append(f"preemption {settings['preemptionPolicy']}")
+    if "resourceClaims" in settings:
+        parts.append(f"shared claims {', '.join(claim['name'] for claim in settings['resourceClaims'])}")
+    if group.other_template:
+        parts.append(f"template {group.other_template}")
+    if group.priority_class_name:
+        parts.append(f"priority class {group.priority_class_name}")
+    return ", ".join(parts)
+
+
+def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
+    """Return the names of the PodGroups of a group with their pods, or of its CompositePodGroups."""
+    if group.children:
+        names = [pod_sets.pod_group_name(group.name, suffix) for suffix in group.instances]
+        lines = [f"CompositePodGroup {name}" for name in names]
+    else:
+        lines = [
+            f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
+            for suffix, pods in group.sizes.items()
+        ]
+    shortened = [*lines[:1], f"... {len(lines) - 2} more", *lines[-1:]]
+    return lines if len(lines) <= NAMES_SHOWN else shortened
+
+
+def _missing_labels(resolved: ResolvedOwner) -> Iterator[str]:
+    """Yield path, name and value of each label that the policy asks for and a pod template lacks."""
+    policy = resolved.policy.workload
+    for _, group in leaves(policy.groups if policy else ()):
+        for pod_set in _pod_sets_of(group, resolved.pod_sets.pod_sets):
+            labels = labels_of_template(pod_set.labels)
+            for label, value in labels_of(group).items():
+                if labels.get(label) != value:
+                    yield f"{pod_set.path}.metadata.labels: {label}: {value}"
+
+
+def _pod_sets_of(group: GroupPolicy, pod_sets: Sequence[PodSet]) -> list[PodSet]:
+    """Return the pod sets that a group names, else those labelled for it, else the only pod set."""
+    if group.replicated_jobs:
+        return [pod_set for pod_set in pod_sets if pod_set.replicated_job in group.replicated_jobs]
+    labelled = [pod_set for pod_set in pod_sets if pod_set.labels and group.name in pod_set.labels.groups]
+    return labelled or (list(pod_sets) if len(pod_sets) == 1 else [])
+
+
+def _step_lines(cluster: Cluster, live: LiveOwner, now: datetime) -> Iterator[str]:
+    """Yield what each step would do; in a DryRunCluster a step sees what the steps before it create."""
+    owner = live.owner
+    kind = None if owner is None else kind_of(owner)
+    if owner is None or kind is None:
+        return
+    runtime = kind.runtime(owner)
+    if runtime is not None:
+        yield from _decision_lines("mark_runtime", _decision(cluster, "mark_runtime", runtime, now))
+    for name in STEPS:
+        if name == "patch_pods":
+            groups = read_members(cluster, *read_owner(cluster, owner.ref)).groups
+            if not groups:
+                yield "    patch_pods: AwaitingPodGroup: no PodGroup exists yet"
+            for group in groups:
+                yield from _decision_lines(name, _decision(cluster, name, group.ref, now))
+            continue
+        decision = _decision(cluster, name, owner.ref, now)
+        yield from _decision_lines(name, decision)
+        if isinstance(cluster, DryRunCluster) and isinstance(decision, Plan):
+            cluster = cluster.after(decision)
+
+
+def _decision(cluster: Cluster, name: str, subject: ObjectRef, now: datetime) -> Decision:
+    step = steps.step_named(name)
+    return step.plan(step.observe(cluster, subject), now)
+
+
+def _decision_lines(name: str, decision: Decision) -> Iterator[str]:
+    yield "    " + ": ".join(filter(None, (name, str(decision.reason), decision.message)))
+    for action in decision.actions if isinstance(decision, Plan) else ():
+        yield f"      {action.verb} {action.target}"
+
+
+def _conditions_now(
+    cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner, now: datetime
+) -> Iterator[str]:
+    """Yield the conditions of an owner that has pods or groups.
+
+    They are computed from the groups and pods, so they are right also where emit_conditions does not run.
+    """
+    members = read_members(cluster, live, resolved)
+    if not (members.pods or members.groups):
+        return
+    missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
+    events = failed_create(cluster, members.jobs) if missing else ""
+    for condition in owner_status(resolved, members, events, now).conditions:
+        since = _since(live, condition)
+        yield _now(condition.type, str(condition.reason), since, condition.message)
+
+
+def _now(about: str, reason: str, since: str, message: str) -> str:
+    return ": ".join(filter(None, (about, f"{reason} since {since}" if since else reason, message)))
+
+
+def _since(live: LiveOwner, condition: Condition) -> str:
+    """Return when the owner's condition got its present reason, if it was written."""
+    if live.owner is None:
+        return ""
+    stored = find_condition(live.owner.status.conditions, condition_type(live.owner, condition.type)) or {}
+    return str(stored.get("lastTransitionTime") or "") if stored.get("reason") == condition.reason else ""
+
+
+def _pods_now(cluster: Cluster, live: LiveOwner) -> Iterator[str]:
+    """Yield how many pods of an owner that is not grouped have a node, and why the first other has none."""
+    pods = [pod for pod in pods_of(cluster, live) if not (pod.finished or pod.being_deleted)]
+    unbound = [pod for pod in pods if not pod.bound]
+    count = f"{len(pods) - len(unbound)} of {len(pods)} have a node"
+    waiting = ((pod.metadata.name, _waits_for(pod)) for pod in unbound)
+    for name, (reason, since, message) in waiting:
+        if reason:
+            yield _now("pods", reason, since, f"{count}; {name}: {message}")
+            return
+    if pods:
+        yield f"pods: {count}"
+
+
+def _waits_for(pod: Pod) -> tuple[str, str, str]:
+    """Return reason, time and message of what a pod without a node waits for; empty texts if unknown."""
+    if pod.gates:
+        others = sorted(pod.gates - {GATE})
+        advice = f"; the controller of {others[0]} removes it" if others else ""
+        message = f"scheduling gates {', '.join(sorted(pod.gates))}{advice}"
+        return "SchedulingGated", pod.metadata.creation_timestamp, message
+    condition: Mapping[str, object] = find_condition(pod.status.conditions, "PodScheduled") or {}
+    if condition.get("status") != "False":
+        return "", "", ""
+    reason, since, message = (
+        str(condition.get(name) or "") for name in ("reason", "lastTransitionTime", "message")
+    )
+    return reason, since, " ".join(message.split())
+
+
+def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
+    """Yield each way in which the groups of an owner may be less than a user expects."""
+    if resolved.failure is not None:
+        if resolved.failure.reason == Reason.PRIORITIES_DIFFER:
+            yield "the scheduler places no pods of different priority in one group, not even one by one"
+        return
+    yield from (f"{Reason.HOLDS_WHILE_WAITING}: {stage}" for stage in resolved.stages)
+    gangs = [group for group in resolved.tree if group.gang]
+    policy = resolved.policy.workload
+    by_default = resolved.own is None and not (policy or WorkloadPolicy()).groups
+    if len(gangs) > 1 and by_default and not resolved.stages:
+        names = " and ".join(group.name for group in gangs)
+        yield (
+            f"{names} are {len(gangs)} separate gangs: one may run without the other; for a "
+            f"single gang give their pod templates the same label {GROUP}, or a policy with a group of groups"
+        )
+    if policy is not None and policy.scheduling_timeout_seconds is not None:
+        then = {
+            "Report": "a condition says so",
+            "Basic": "its pods run one by one",
+            "Suspend": "it is suspended",
+        }
+        seconds = policy.scheduling_timeout_seconds
+        yield f"a gang may wait {seconds} s for room; then {then[policy.on_timeout]}"
+    grows = [group.name for group in gangs if group.template_min_count == 1]
+    if grows and isinstance(resolved.owner, Job):
+        yield f"{grows[0]} is a gang of 1: pods that are added later are scheduled as they come, not together"
+
+
+def _why_not_marked(cluster: Cluster, live: LiveOwner, skipped: NoOp) -> Iterator[str]:
+    """Yield why mark-jobs leaves a plain Job without a group label (eventing/admission/mark-jobs.yaml)."""
+    job = live.owner
+    if skipped.reason != Reason.NOT_MARKED or not isinstance(job, Job):
+        return
+    namespace = cluster.get(NAMESPACES, job.metadata.namespace) or {"metadata": {}}
+    if (namespace["metadata"].get("labels") or {}).get(NAMESPACE_SWITCH) != "enabled":
+        yield f"mark-jobs does not act in namespaces without the label {NAMESPACE_SWITCH}: enabled"
+        return
+    spec = job.spec
+    if not spec.indexed or spec.parallelism <= 1 or spec.completions != spec.parallelism:
+        completions = "unset" if spec.completions is None else spec.completions
+        yield (
+            "mark-jobs labels new Indexed Jobs with parallelism above 1 and as many completions; this one "
+            f"has completionMode {spec.completion_mode}, parallelism {spec.parallelism}, "
+            f"completions {completions}; to get a group, create it with the label {GROUP} in its pod template"
+        )

@@ -6,12 +6,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from pydantic import ValidationError
 
 from muster.cli.common import BadInput, echo_data, errors_as_bad_input
-from muster.operator.plan import as_yaml, plan_step
-from muster.replay.recorded_requests import read_events, time_of
-from muster.replay.snapshots import choose, first_with, missing_objects, objects_of_events, read_snapshots
+from muster.cluster.observe.snapshot import Snapshot
+from muster.events.parse import UnreadableEvent, parse
+from muster.replay.files import BadFileError
+from muster.replay.plans import Document, as_yaml, decide, subjects, to_document
+from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
+from muster.replay.snapshots import (
+    Objects,
+    choose,
+    first_with,
+    missing_objects,
+    objects_of_events,
+    read_snapshots,
+)
 from muster.runtime import steps
+from muster.runtime.http.responses import first_fault
+from muster.runtime.step import Step
+from muster.simulator.typed import first_type_fault
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -65,10 +79,30 @@ def command(
         snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
         for line in missing_objects(named, snapshot, snapshots):
             click.echo(f"muster: {line}", err=True)
-        plans = plan_step(step, request, snapshot.objects, time_of(request, _EPOCH))
+        plans = _plans(step, request, snapshot.objects)
     if not plans:
         click.echo(f"a sweep of {step.name} has no objects", err=True)
     elif output == "json":
         echo_data(plans, output)
     else:
         click.echo(as_yaml(plans), nl=False)
+
+
+def _plans(step: Step, request: RecordedRequest, objects: Objects) -> list[Document]:
+    """Return the plans of a step for an event: one document, or one per object that a sweep looks at.
+
+    Raises:
+        BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
+    """
+    if wrong := first_type_fault(objects):
+        raise BadFileError(*wrong)
+    cluster = Snapshot([{**body, "metadata": {"uid": "", **body["metadata"]}} for body in objects])
+    now = time_of(request, _EPOCH)
+    try:
+        found = subjects(step, parse(request.headers, request.body), cluster)
+        return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
+    except UnreadableEvent as error:
+        raise BadFileError(request.location, str(error)) from None
+    except ValidationError as error:
+        path, message = first_fault(error)
+        raise BadFileError(f"{request.location}: data: {path}", message) from None

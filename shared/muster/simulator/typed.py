@@ -22,19 +22,6 @@ _WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "number": ((int, float), "must be a number"),
 }
 """The types in Python of a type of JSON schema, and what is said of others."""
-_QUANTITY: Schema = {"oneOf": [{"type": "string"}, {"type": "number"}]}
-
-_MORE: Mapping[tuple[str, str], Schema] = {
-    ("", "ResourceQuota"): {
-        "properties": {
-            "spec": {
-                "type": "object",
-                "properties": {"hard": {"type": "object", "additionalProperties": _QUANTITY}},
-            }
-        }
-    }
-}
-"""What is read of kinds that are not served by the embedded API server, by group and kind."""
 
 
 def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -120,7 +107,7 @@ def _meta() -> Schema:
 def _schema(group: str, version: str, kind: str) -> Schema:
     """Return the schema of a kind: of its version if that is known, else of another one, else none."""
     known = {**_of_built_in(group, kind), **_of_custom(group, kind)}
-    return known.get(version) or next(iter(known.values()), _MORE.get((group, kind), {}))
+    return known.get(version) or next(iter(known.values()), {})
 
 
 def _of_built_in(group: str, kind: str) -> dict[str, Schema]:

@@ -22,11 +22,6 @@ def a_policy(text: str) -> b.Modifier:
     return b.annotated({POLICY: text})
 
 
-def a_quota(pods: int) -> Any:
-    """A ResourceQuota of team-a."""
-    return b.an_object("v1", "ResourceQuota", "few", "", b.with_spec(hard={"pods": str(pods)}))
-
-
 JOB, RUNTIME, POLICY_OF = "Job team-a/llama", "ClusterTrainingRuntime mpi", "ConfigMap team-a/muster-policy"
 HOLDS = ("warning", RUNTIME, "HoldsWhileWaiting")
 LOCKED = [
@@ -49,7 +44,6 @@ CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([a_runtime(ODD)], {("error", RUNTIME, "InvalidPolicy"), HOLDS}),
     ([a_runtime(RACK)], {("error", RUNTIME, "InvalidPolicy"), HOLDS}),
     ([UNKNOWN], {("warning", "TrainJob team-a/llama", "UnknownRuntime")}),
-    ([b.a_namespace(), b.a_job(pods=4), a_quota(3)], {("warning", JOB, "QuotaTooSmall")}),
     ([b.a_job(label="My Group")], {("error", JOB, "InvalidLabel")}),
     ([b.a_job(MISSPELT)], {("warning", JOB, "UnknownLabel")}),
     ([b.a_job(MISPLACED, label=None)], {("warning", JOB, "MisplacedLabel")}),

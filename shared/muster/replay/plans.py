@@ -1,58 +1,23 @@
-"""Plan a step for one event on objects from files, as `muster plan` does."""
+"""What a step plans for an event on the objects of a cluster, and as plain data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import Event, Sweep
-from muster.events.parse import UnreadableEvent, parse
-from muster.objects.meta import ObjectRef, ref_of
+from muster.objects.meta import ObjectRef
 from muster.policy.model import Action, Decision, NoOp
-from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import RecordedRequest
-from muster.replay.snapshots import Object
-from muster.runtime.http.responses import first_fault
 from muster.runtime.step import Step
-from muster.simulator.typed import first_type_fault
 
 Document = dict[str, Any]
 """A plan as plain data, in the shape that `muster plan` prints."""
-
-
-def plan_step(
-    step: Step, request: RecordedRequest, objects: Sequence[Object], now: datetime
-) -> list[Document]:
-    """Return the plans of a step for an event: one document, or one per object that a sweep looks at.
-
-    Raises:
-        BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
-    """
-    cluster = Snapshot(objects)
-    try:
-        found = subjects(step, parse(request.headers, request.body), cluster)
-        return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
-    except UnreadableEvent as error:
-        raise BadFileError(request.location, str(error)) from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        # What no API server has stored may make a step fail; anything else is a bug.
-        if wrong := first_type_fault(objects):
-            raise BadFileError(*wrong) from None
-        for body in objects:
-            if not body["metadata"].get("uid"):
-                raise BadFileError(f"{ref_of(body)}: metadata.uid", "is missing") from None
-        if not isinstance(error, ValidationError):
-            raise
-        path, message = first_fault(error)
-        raise BadFileError(f"{request.location}: data: {path}", message) from None
 
 
 def subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | NoOp]:

@@ -1,1 +1,0 @@
-"""Commands that people run against real clusters: check, status, explain, redrive, plan."""
