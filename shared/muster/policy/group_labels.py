@@ -155,14 +155,6 @@ class GroupLabels:
             return GroupInstance(self.leader_group, self.leader_shape.suffix(job_index, 0))
         return GroupInstance(self.group, self.shape.suffix(job_index, completion_index))
 
-    def jobs_led_in(self, instance: GroupInstance, jobs: int) -> int:
-        """Return the number of Jobs whose completion index 0 is in a group instance."""
-        shape = self.leader_shape if self.leader_group else self.shape
-        job_index = _numbers(shape, instance.suffix)[0]
-        if instance != self.instance(job_index, 0):
-            return 0
-        return 1 if shape.per_job else jobs
-
 
 def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
     """Return the group labels of a pod template; None if they are absent, `none`, or no DNS label."""

@@ -154,7 +154,6 @@ MEMBERS: list[Refusal] = [
 STARTS: list[Refusal] = [
     (STAGES, "[{name: x, groups: [{name: a}, {name: b}, {name: c}]}]", "[0].schedulingPolicy", (3, 1, "b")),
     (ORDERED, BELOW % ("", "a", "b"), "[0].schedulingPolicy", (2, 1, "b")),
-    (EXCLUSIVELY_LED, BELOW % ("", "driver", "w"), "[0].schedulingPolicy", (2, 1, "w")),
     (led(ready=("leader",)), SERVE % (ALL, ALL), "[0].groups[0].schedulingPolicy", ()),
     (led(leaders=1, ready=("leader",)), SERVE % (ALL, ONE_OF), "[0].schedulingPolicy", ()),
     (AFTER_A, ROOT % 3, "[0].schedulingPolicy", (2, "c")),

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.policy import group_labels
+from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.model import GroupingFailure
-from muster.policy.owners.kind import OwnerPodSets
+from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
 from muster.policy.sources.locks import Locks
 from muster.policy.sources.policy_text import shortened
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
-from muster.policy.tree.deadlock import find_deadlock
 from muster.policy.tree.groups import Group, default_tree
-from muster.policy.tree.shapes import Position, check_labels, check_position
+from muster.policy.tree.validation import find_deadlock
 
 LEVELS = 4
 """Depth of a template hierarchy, leaves included (scheduling/v1alpha3/types.go, Kubernetes v1.37.1)."""
@@ -49,6 +49,35 @@ def path_of(name: str, groups: Sequence[GroupPolicy], above: str = "workload") -
     return ""
 
 
+@dataclass(frozen=True)
+class _Position:
+    """The position of a group in a policy, with the paths of the fields that count the groups above it."""
+
+    path: str
+    level: int = 1
+    shape: Shape = SINGLE
+    per_path: str = ""
+    size_path: str = ""
+
+    def of_child(self, index: int) -> _Position:
+        """Return the same level and shape at the path of a child group."""
+        return replace(self, path=f"{self.path}.groups[{index}]")
+
+    def inside(self, policy: GroupPolicy) -> _Position:
+        """Return the position inside a group of groups, which is counted by what those above it are, too."""
+        if policy.size and self.shape.size % policy.size:
+            raise InvalidPolicyError(
+                f"{self.path}.size", f"must be a divisor of {self.shape.size}, the value of {self.size_path}"
+            )
+        return _Position(
+            self.path,
+            self.level + 1,
+            Shape(self.shape.per_job or policy.per is not None, policy.size or self.shape.size),
+            f"{self.path}.per" if policy.per and not self.per_path else self.per_path,
+            f"{self.path}.size" if policy.size else self.size_path,
+        )
+
+
 class _TreeBuilder:
     """Builds the groups of a policy from the groups that the labels name."""
 
@@ -58,7 +87,7 @@ class _TreeBuilder:
         self._path_by_name: dict[str, str] = {}
 
     def build(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
-        top = Position("workload")
+        top = _Position("workload")
         roots = [self._group(group, top.of_child(index)) for index, group in enumerate(groups)]
         unnamed = [group for name, group in self._labelled.items() if name not in self._path_by_name]
         if not self._kept:
@@ -82,7 +111,7 @@ class _TreeBuilder:
                 f"make it basic, or set minGroupCount {max(1, blocked.at_once)}",
             )
 
-    def _group(self, policy: GroupPolicy, position: Position) -> Group:
+    def _group(self, policy: GroupPolicy, position: _Position) -> Group:
         path = position.path
         if policy.name in self._path_by_name:
             raise InvalidPolicyError(
@@ -93,7 +122,7 @@ class _TreeBuilder:
             raise InvalidPolicyError(path, f"is on level {position.level} of at most {LEVELS}")
         return self._composite(policy, position) if policy.groups else self._leaf(policy, position)
 
-    def _composite(self, policy: GroupPolicy, position: Position) -> Group:
+    def _composite(self, policy: GroupPolicy, position: _Position) -> Group:
         settings, path = _settings(policy), position.path
         empty = not settings and _is_same_as_its_child(policy)
         here = position if empty else position.inside(policy)
@@ -109,7 +138,7 @@ class _TreeBuilder:
             _check_preemption(group, path)
         return group
 
-    def _leaf(self, policy: GroupPolicy, position: Position) -> Group:
+    def _leaf(self, policy: GroupPolicy, position: _Position) -> Group:
         path = position.path
         labelled = self._labelled.get(policy.name)
         if labelled is None:
@@ -119,7 +148,7 @@ class _TreeBuilder:
                 f"no pod template has the label {group_labels.GROUP}: {policy.name}; labels found: {known}",
             )
         _check_membership(policy, labelled, path)
-        check_position(labelled, position)
+        _check_position(labelled, position)
         gang, asked = _policy(policy, default_gang=labelled.gang)
         largest = max([0, *labelled.sizes.values()])
         if asked is not None and asked > max(1, largest) and not self._kept:
@@ -166,7 +195,7 @@ def _check_membership(policy: GroupPolicy, group: Group, path: str) -> None:
             f"{path}.replicatedJobs", f"the label {group_labels.GROUP}: {policy.name} is on {actual} instead"
         )
     for pod_set in group.pod_sets:
-        check_labels(policy, pod_set, path)
+        _check_labels(policy, pod_set, path)
 
 
 def _check_preemption(group: Group, path: str) -> None:
@@ -237,3 +266,66 @@ def _with_locks(group: Group, locks: Locks) -> Group:
         value = mode.model_dump(by_alias=True, exclude_none=True)
         changed = replace(changed, settings={**group.settings, "disruptionMode": value})
     return replace(changed, pinned=None) if locks.fields.min_count else changed
+
+
+def _check_labels(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
+    """Refuse `per`, `size` and `leader` that differ from one template's labels."""
+    labels = pod_set.labels
+    if labels is None:
+        return
+    leads = labels.leader_group == policy.name
+    shape = labels.leader_shape if leads else labels.shape
+    fields = {
+        "per": (
+            group_labels.LEADER_GROUP_PER if leads or policy.leader else group_labels.GROUP_PER,
+            Shape(policy.per is not None, policy.size or 0).per,
+            shape.per,
+        ),
+        "size": (group_labels.GROUP_SIZE, str(policy.size or ""), str(shape.size or "")),
+        "leader": (
+            group_labels.LEADER_GROUP,
+            policy.name if policy.leader else "",
+            policy.name if leads else "",
+        ),
+    }
+    for field, (label, asked, actual) in fields.items():
+        if field not in policy.model_fields_set or asked == actual:
+            continue
+        if field == "size" and asked and shape == Shape(per_job=True):
+            has = f"{group_labels.GROUP_PER}: {group_labels.PER_JOB}"
+            raise InvalidPolicyError(
+                f"{path}.size", f"{pod_set.path} has the label {has}, beside which no size counts"
+            )
+        needs = f"needs the label {label}: {asked}" if asked else f"has the label {label}: {actual}"
+        raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} {needs}")
+
+
+def _check_position(leaf: Group, position: _Position) -> None:
+    """Refuse a group of pods whose PodGroups are not each in one of the groups above it."""
+    for path, leads, shape in _shapes(leaf):
+        if position.shape.per_job and not shape.per_job:
+            per = group_labels.LEADER_GROUP_PER if leads else group_labels.GROUP_PER
+            needed = Shape(per_job=True, size=shape.size).per
+            raise InvalidPolicyError(
+                f"{position.path}.per",
+                f"{path} needs the label {per}: {needed}, because of {position.per_path}",
+            )
+        if position.shape.size and leads:
+            raise InvalidPolicyError(
+                position.path, f"a leader is in no block; put it above {position.size_path}"
+            )
+        if position.shape.size and (shape.size == 0 or position.shape.size % shape.size):
+            raise InvalidPolicyError(
+                f"{position.path}.size",
+                f"{path} needs the label {group_labels.GROUP_SIZE} with a divisor of {position.shape.size}, "
+                f"the value of {position.size_path}",
+            )
+
+
+def _shapes(leaf: Group) -> Iterator[tuple[str, bool, Shape]]:
+    for pod_set in leaf.pod_sets:
+        labels = pod_set.labels
+        if labels is not None and labels.leader_group == leaf.name:
+            yield pod_set.path, True, labels.leader_shape
+        if labels is not None and labels.group == leaf.name:
+            yield pod_set.path, False, labels.shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from muster.policy import group_labels, limits
@@ -11,7 +11,6 @@ from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
 from muster.policy.sources.policy_text import shortened
-from muster.policy.tree.deadlock import Deadlock, batches_of, find_deadlock
 from muster.policy.tree.groups import Group
 
 TEMPLATE_LIMIT = 8
@@ -146,14 +145,12 @@ def _waits_for_itself(leaf: Group) -> GroupingFailure | None:
 
 def _exclusive(leaf: Group) -> GroupingFailure | None:
     """Refuse a gang whose pods under exclusive placement wait for index 0, which waits for the gang."""
-    exclusive = leaf.gang and any(pod_set.exclusive for pod_set in leaf.pod_sets)
-    for members in batches_of(leaf).values() if exclusive else ():
-        led = {batch.pod_set.path for batch in members if batch.leads}
-        held_back = [batch for batch in members if batch.follows and batch.pod_set.path in led]
-        pods = sum(batch.pods for batch in members)
+    for suffix, parts in leaf.parts.items() if leaf.gang else ():
+        held_back = {pod_set.path: _waiting_for_index_0(pod_set, leaf.name, pods) for pod_set, pods in parts}
+        pods = leaf.sizes.get(suffix, 0)
         needed = min(leaf.template_min_count, pods)
-        if held_back and needed > pods - sum(batch.pods for batch in held_back):
-            template = held_back[0].pod_set.path
+        if needed > pods - sum(held_back.values()):
+            template = next(path for path, waiting in held_back.items() if waiting)
             return GroupingFailure(
                 Reason.EXCLUSIVE_PLACEMENT,
                 f"group {leaf.name}: with exclusive placement the pods of {template} wait for index 0, "
@@ -161,6 +158,14 @@ def _exclusive(leaf: Group) -> GroupingFailure | None:
                 leaf.name,
             )
     return None
+
+
+def _waiting_for_index_0(pod_set: PodSet, group: str, pods: int) -> int:
+    """Return how many of the pods in one PodGroup JobSet's webhook refuses until index 0 has a node."""
+    labels = pod_set.labels
+    if labels is None or not pod_set.exclusive or labels.leader_group not in {"", group}:
+        return 0
+    return max(0, pods - (1 if labels.by_job else pod_set.jobs))
 
 
 def _priorities(leaf: Group) -> GroupingFailure | None:
@@ -196,3 +201,87 @@ def _schedulers(leaf: Group) -> GroupingFailure | None:
 
 def _paths(pod_sets: tuple[PodSet, ...]) -> str:
     return ", ".join(pod_set.path for pod_set in pod_sets)
+
+
+@dataclass(frozen=True)
+class Deadlock:
+    """A group that never starts: later pods do not exist until earlier ones run (`dependsOn`, `InOrder`)."""
+
+    group: Group
+    needed: int
+    at_once: int
+    late: str
+
+
+@dataclass(frozen=True)
+class _Node:
+    """One PodGroup, with the pods of each pod set, or one CompositePodGroup, with the nodes below it."""
+
+    group: Group
+    needed: int
+    parts: tuple[tuple[PodSet, int], ...] = ()
+    children: tuple[_Node, ...] = ()
+
+    def with_pods_of(self, pod_set: PodSet) -> Iterator[_Node]:
+        """Yield the nodes that pods of a pod set are in, children before parents."""
+        below = [node for child in self.children for node in child.with_pods_of(pod_set)]
+        yield from below
+        if below or any(other.index == pod_set.index for other, _ in self.parts):
+            yield self
+
+    def members(self, counts: Callable[[PodSet], bool]) -> int:
+        """Return the pods of the pod sets that count, or the child groups that have enough of them."""
+        pods = sum(pods for pod_set, pods in self.parts if counts(pod_set))
+        return pods + sum(child.members(counts) >= child.needed for child in self.children)
+
+
+def find_deadlock(tree: tuple[Group, ...]) -> Deadlock | None:
+    """Return the first group that can never be placed, or None if all start.
+
+    The scheduler places nothing below minCount or minGroupCount (gangscheduling.go, Kubernetes v1.37.1).
+    """
+    waiting = {pods.index: pods for root in tree for leaf in root.leaves() for pods in leaf.pod_sets}
+    if not any(pod_set.waits_for for pod_set in waiting.values()):
+        return None
+    nodes = [node for root in tree for node in _nodes(root)]
+    while True:
+        unplaced = sum(1 << index for index in waiting)
+        absent = [pod_set for pod_set in waiting.values() if pod_set.waits_for & unplaced]
+        stuck = {pod_set.index: pod_set for pod_set in absent}
+        blocked: list[Deadlock] = []
+        for pod_set in (pod_set for index, pod_set in waiting.items() if index not in stuck):
+            found = _too_few(nodes, pod_set, absent)
+            if found is not None:
+                blocked.append(found)
+                stuck[pod_set.index] = pod_set
+        if len(stuck) == len(waiting):
+            return blocked[0] if blocked else None
+        waiting = stuck
+
+
+def _too_few(nodes: list[_Node], pod_set: PodSet, absent: list[PodSet]) -> Deadlock | None:
+    """Return the lowest group with pods of a pod set that lacks members while others are absent, or None."""
+    missing = sum(1 << late.index for late in absent) | pod_set.must_complete
+
+    def counts(other: PodSet) -> bool:
+        return not missing >> other.index & 1
+
+    for node in (node for top in nodes for node in top.with_pods_of(pod_set)):
+        members = node.members(counts)
+        if members < node.needed:
+            late = absent[0] if absent else pod_set
+            return Deadlock(node.group, node.needed, members, late.replicated_job)
+    return None
+
+
+def _nodes(group: Group) -> Iterator[_Node]:
+    copies = group.instances.values() if group.children else ()
+    for copy in copies:
+        needed = min(group.template_min_count, copy.own_child_groups) if group.gang else 1
+        children = tuple(node for child in copy.children for node in _nodes(child))
+        yield _Node(group, max(1, needed), children=children)
+    for suffix, pods in group.sizes.items():
+        if pods:
+            needed = min(group.template_min_count, pods) if group.gang else 1
+            parts = tuple(part for part in group.parts.get(suffix, ()) if part[1])
+            yield _Node(group, max(1, needed), parts)
