@@ -26,7 +26,14 @@ from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import WorkloadPolicy
-from muster.policy.sources.source import DEFAULT, EffectivePolicy, InvalidPolicy, PolicySource, resolve_policy
+from muster.policy.sources.source import (
+    DEFAULT,
+    UPSTREAM_GROUPS,
+    EffectivePolicy,
+    InvalidPolicy,
+    PolicySource,
+    resolve_policy,
+)
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
 from muster.policy.tree.validation import (
@@ -251,12 +258,9 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     if skipped is not None or live.owner is None or live.runner is None or live.namespace is None:
         return skipped or NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist")
     owner, runner = live.owner, live.runner
-    # Skip if the runtime asks the Trainer, JobSet or the Job controller for groups.
     policy = resolve_policy(live.sources, owner)
     if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
-        return NoOp(
-            Reason.UPSTREAM_GROUPS, f"{policy.where}: Trainer, JobSet or the Job controller groups these pods"
-        )
+        return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: {UPSTREAM_GROUPS}")
     # Skip if no pod template names a group.
     enabled = live.namespace.metadata.labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
     templates = known_kind_of(runner).pod_sets(runner, enabled)
@@ -340,7 +344,9 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
-    composites = sum(len(group.instances) for root in tree for group in root.composites())
+    composites = sum(
+        len(group.instances) for root in tree for group in root.with_all_below() if group.children
+    )
     failure = failure or too_many_composites(f"{policy.where}: workload.groups", composites)
     if any(group.children for group in tree) and not live.api.composites:
         message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"

@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from muster.objects.faults import fault, path_of
-from muster.objects.field_paths import FieldPath, owned_by
 from muster.objects.quantities import is_quantity, milli
+from muster.policy.plans.mark_runtime import FieldPath, owned_by
 from muster.objects.scheduling import Workload
 from tests.support.builders import a_workload, with_spec
 

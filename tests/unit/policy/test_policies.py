@@ -52,8 +52,8 @@ NINE_GROUPS = ", ".join(f"{{name: g{number}}}" for number in range(9))
         ("workload: {groups: [{name: A}]}", "workload.groups[0].name"),
         (f"workload: {{groups: [{NINE_GROUPS}]}}", "workload.groups"),
         ("workload: {onTimeout: Basic}", "workload.onTimeout"),
-        ("workload: {}\nkaiScheduler: {}", "kaiScheduler"),
-        ("{}", "workload"),
+        ("workload: {}\nkaiScheduler: {}", ""),
+        ("{}", ""),
         ("kaiScheduler: {queue: a/b}", "kaiScheduler.queue"),
     ],
 )

@@ -42,9 +42,13 @@ def of_owner(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -
     """Yield all policy sources of an owner, highest first; each is read when it is asked for.
 
     Above all others is a runtime that leaves the groups to upstream; then come the locked fields, which apply
-    to all policies below.
+    to all policies below. The Trainer's snapshot of the runtime is not read: a tenant can write it, and it
+    lacks `podGroupPolicy.workload`.
     """
-    of_runtime = tuple(_sources_of_its_runtime(cluster, owner))
+    ref, runtime = known_kind_of(owner).runtime(owner), None
+    if ref is not None:
+        runtime = cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace)
+    of_runtime = sources_of_runtime(runtime or {})
     yield from (source for source in of_runtime if source.kind == PolicySourceKind.UPSTREAM)
     administrators = cluster.get(CONFIGMAPS, CONFIG_MAP, cluster.policy_namespace) or {}
     yield from locked_fields(administrators)
@@ -58,15 +62,3 @@ def of_owner(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -
         body = cluster.get(CONFIGMAPS, CONFIG_MAP, namespace) or {}
         yield from source_of_config_map(body, PolicySourceKind.NAMESPACE)
     yield from source_of_config_map(administrators, PolicySourceKind.CLUSTER)
-
-
-def _sources_of_its_runtime(cluster: Cluster, owner: OwnerObject) -> Iterator[PolicySource]:
-    """Yield the sources of an owner's runtime as it is now.
-
-    The Trainer's snapshot of the runtime is not read: a tenant can write it, and it lacks
-    `podGroupPolicy.workload`, which the Trainer's types do not have (pkg/runtime/core/snapshot.go, v2.3.0).
-    """
-    ref = known_kind_of(owner).runtime(owner)
-    if ref is not None:
-        resource = by_kind(ref.api_version, ref.kind)
-        yield from sources_of_runtime(cluster.get(resource, ref.name, ref.namespace) or {})

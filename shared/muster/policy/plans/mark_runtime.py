@@ -7,25 +7,27 @@ replicatedJobs under their old names (seen on Trainer 2.3.0).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
-from muster.objects.field_paths import FieldPath, Path, owned_by
 from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
 from muster.policy.groups.manifests import create_event
 from muster.policy.limits import REPLICATED_JOBS
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb, as_refused
-from muster.policy.owners.job import JobTemplate, grouped_by_others
+from muster.policy.owners.job import grouped_by_others
 from muster.policy.owners.jobset import JobSetSpec
 from muster.policy.reasons import Reason
 from muster.policy.sources.runtime_labels import LABELS, labels_for
 from muster.policy.sources.schema import InvalidPolicyError
 from muster.policy.sources.source import (
+    UPSTREAM_GROUPS,
     EffectivePolicy,
     InvalidPolicy,
     PolicySourceKind,
@@ -55,7 +57,64 @@ _OTHER_GROUPS = {
 }
 """Reasons to leave a Job template alone, with the field that shows them, for messages."""
 
-_TEMPLATE: Path = ("spec", "template")
+_REPORTED = {Reason.INVALID_POLICY, *_OTHER_GROUPS}
+"""Reasons of a policy that cannot be used: an Event says so, once."""
+
+Part = str | tuple[int, str]
+"""A key, or an entry of a list that is a map by `name`: its index and that name."""
+
+_TEMPLATE: tuple[Part, ...] = ("spec", "template")
+
+
+@dataclass(frozen=True)
+class FieldPath:
+    """One field that holds a string."""
+
+    path: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        """The list entry, if any, and the key: `node: muster.dev/group`."""
+        entry = "".join(f"{part[1]}: " for part in self.path if isinstance(part, tuple))
+        return f"{entry}{self.path[-1]}"
+
+    def value_in(self, body: Mapping[str, Any]) -> str | None:
+        """Return the value of the field; None if it is absent."""
+        at: Any = body
+        for part in self.path:
+            at = at[part[0]] if isinstance(part, tuple) else (at or {}).get(part)
+        return at if at is None else str(at)
+
+    def write(self, body: dict[str, Any], value: str | None) -> None:
+        """Set the field and the structs above it; None removes it, and a map that becomes empty."""
+        *above, last = self.path
+        holder = at = body
+        for part in above:
+            key: Any = part[0] if isinstance(part, tuple) else part
+            holder, at = at, at[key] if isinstance(part, tuple) else at.get(key) or {}
+            holder[key] = at
+        if value is not None:
+            at[str(last)] = value
+            return
+        del at[str(last)]
+        if not at and isinstance(key, str):
+            del holder[key]
+
+    def is_in(self, fields_v1: Any) -> bool:
+        """Whether an entry of managedFields has the field."""
+        for part in self.path:
+            named = {"name": part[1]} if isinstance(part, tuple) else None
+            key = f"f:{part}" if named is None else f"k:{json.dumps(named, separators=(',', ':'))}"
+            if not isinstance(fields_v1, dict) or key not in fields_v1:
+                return False
+            fields_v1 = fields_v1[key]
+        return True
+
+
+def owned_by(body: Mapping[str, Any], manager: str, fields: Iterable[FieldPath]) -> frozenset[FieldPath]:
+    """Return those of the fields that a field manager owns: it wrote them last."""
+    entries = (body.get("metadata") or {}).get("managedFields") or []
+    owned = [entry.get("fieldsV1") for entry in entries if entry.get("manager") == manager]
+    return frozenset(field for field in fields if any(map(field.is_in, owned)))
 
 
 class JobSetTemplate(View):
@@ -72,7 +131,7 @@ class RuntimeSpec(View):
 
 
 class TrainingRuntime(KubernetesObject):
-    """A TrainingRuntime or ClusterTrainingRuntime: the types of all fields read from its JSON."""
+    """A TrainingRuntime or ClusterTrainingRuntime."""
 
     spec: RuntimeSpec = Field(default_factory=RuntimeSpec)
 
@@ -98,22 +157,21 @@ class _Marks:
 
 def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     """Write the labels of a runtime's policy on it; remove labels of Muster that no policy sets."""
-    runtime = inputs.runtime
-    if runtime is None:
+    if inputs.runtime is None:
         return NoOp(Reason.OBJECT_GONE, f"{inputs.subject} does not exist, or has another UID")
-    view = TrainingRuntime.read(runtime)
-    if view.being_deleted:
-        return NoOp(Reason.DELETED, f"{view.ref} is being deleted")
-    marks = _marks(runtime)
-    if isinstance(marks, GroupingFailure):
-        return _reported(inputs, view.ref, marks.reason, marks.message, now)
-    changed = _changed(runtime, marks)
-    if changed != runtime:
-        return _replaced(view.ref, runtime, changed, marks, now)
-    no_op = _no_op(view.ref, marks)
-    if _is_unused(runtime, marks, no_op):
-        return _reported(inputs, view.ref, no_op.reason, no_op.message, now)
-    return no_op
+    runtime = TrainingRuntime.read(inputs.runtime)
+    if runtime.being_deleted:
+        return NoOp(Reason.DELETED, f"{runtime.ref} is being deleted")
+    marks = _marks(inputs.runtime, runtime)
+    replaced = _replaced(inputs.runtime, runtime.ref, marks, now) if isinstance(marks, _Marks) else None
+    no_op = _no_op(runtime.ref, marks)
+    if replaced is not None or not _is_reported(inputs.runtime, no_op):
+        return replaced or no_op
+    event = _event(runtime.ref, no_op.reason, no_op.message, now, warning=True)
+    if event.target.name in inputs.event_names:
+        return no_op
+    reply = Reply("refused", runtime.ref, {"reason": no_op.reason, "message": no_op.message})
+    return Plan(no_op.reason, no_op.message, (event,), reply)
 
 
 def as_executed(plan: Plan) -> Plan:
@@ -124,26 +182,25 @@ def as_executed(plan: Plan) -> Plan:
     return as_refused(plan, "refused")
 
 
-def needs_events(runtime: Mapping[str, Any]) -> bool:
+def needs_events(body: Mapping[str, Any]) -> bool:
     """Whether plan_runtime may report a policy that cannot be used, which it does once."""
-    view = TrainingRuntime.read(runtime)
-    marks = _marks(runtime)
-    return isinstance(marks, GroupingFailure) or _is_unused(runtime, marks, _no_op(view.ref, marks))
+    runtime = TrainingRuntime.read(body)
+    return _is_reported(body, _no_op(runtime.ref, _marks(body, runtime)))
 
 
-def _is_unused(runtime: Mapping[str, Any], marks: _Marks, no_op: NoOp) -> bool:
-    """Whether a policy of the runtime asks for groups of pods that have groups already."""
-    kinds = {source.kind for source in sources_of_runtime(runtime)}
-    return marks.policy is not None and kinds != {PolicySourceKind.UPSTREAM} and no_op.reason in _OTHER_GROUPS
+def _is_reported(body: Mapping[str, Any], no_op: NoOp) -> bool:
+    asks = any(source.kind != PolicySourceKind.UPSTREAM for source in sources_of_runtime(body))
+    return asks and no_op.reason in _REPORTED
 
 
-def _no_op(ref: ObjectRef, marks: _Marks) -> NoOp:
+def _no_op(ref: ObjectRef, marks: _Marks | GroupingFailure) -> NoOp:
+    if isinstance(marks, GroupingFailure):
+        return NoOp(marks.reason, marks.message)
     policy = marks.policy
     if policy is None:
         return NoOp(Reason.NOT_MARKED, f"{ref} has no policy")
     if policy.other == "upstream":
-        message = f"{policy.where}: Trainer, JobSet or the Job controller groups these pods"
-        return NoOp(Reason.UPSTREAM_GROUPS, message)
+        return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: {UPSTREAM_GROUPS}")
     if policy.other:
         return NoOp(Reason.OTHER_SCHEDULER, f"{policy.where}: {policy.other} groups these pods")
     if marks.grouped_by_others and not any(marks.values.values()):
@@ -152,14 +209,15 @@ def _no_op(ref: ObjectRef, marks: _Marks) -> NoOp:
     return NoOp(Reason.UP_TO_DATE, "; ".join([f"{ref} is up to date", *marks.notes]))
 
 
-def _replaced(
-    ref: ObjectRef, runtime: Mapping[str, Any], changed: dict[str, Any], marks: _Marks, now: datetime
-) -> Plan:
-    done = [
-        f"{path} {'removed' if (value := path.value_in(changed)) is None else '= ' + value}"
-        for path in _fields(runtime)
-        if path.value_in(runtime) != path.value_in(changed)
-    ]
+def _replaced(body: Mapping[str, Any], ref: ObjectRef, marks: _Marks, now: datetime) -> Plan | None:
+    """Return the replacement of a runtime by one with its marks; None if it has them."""
+    changed, done = deepcopy(dict(body)), []
+    for path, value in marks.values.items():
+        if path.value_in(body) != value:
+            path.write(changed, value)
+            done.append(f"{path} {'removed' if value is None else '= ' + value}")
+    if not done:
+        return None
     source = marks.policy.where if marks.policy else "no policy"
     message = f"{source}: {'; '.join([*done, *marks.notes])}"
     refused = _event(ref, Reason.REFUSED_BY_API, "{refusal}", now, warning=True)
@@ -168,130 +226,89 @@ def _replaced(
     return Plan(Reason.RUNTIME_MARKED, message, (update, event), Reply("marked", ref, {"changes": done}))
 
 
-def _reported(inputs: RuntimeInputs, ref: ObjectRef, reason: str, message: str, now: datetime) -> Decision:
-    event = _event(ref, reason, message, now, warning=True)
-    if event.target.name in inputs.event_names:
-        return NoOp(reason, message)
-    return Plan(reason, message, (event,), Reply("refused", ref, {"reason": reason, "message": message}))
-
-
 def _event(ref: ObjectRef, reason: str, message: str, now: datetime, *, warning: bool) -> Action:
     return create_event(ref, component=COMPONENT, warning=warning, reason=reason, message=message, now=now)
 
 
-def _marks(runtime: Mapping[str, Any]) -> _Marks | GroupingFailure:
-    sources = sources_of_runtime(runtime)
+def _marks(body: Mapping[str, Any], runtime: TrainingRuntime) -> _Marks | GroupingFailure:
+    sources = sources_of_runtime(body)
     policy = resolve_policy(sources) if sources else None
     if isinstance(policy, InvalidPolicy):
         return policy.failure
-    marks = _Marks(policy, dict.fromkeys(_fields(runtime)))
+    names = [job.name for job in runtime.spec.template.spec.replicated_jobs]
+    fields = [_of_jobset("labels", KAI_QUEUE), _of_jobset("annotations", KAI_MINIMUM)]
+    for entry in enumerate(names):
+        fields += [_of_pod(entry, "metadata", "labels", label) for label in (*LABELS, KAI_QUEUE)]
+        fields.append(_of_pod(entry, "spec", "schedulerName"))
+    marks = _Marks(policy, dict.fromkeys(fields))
+    ours = owned_by(body, COMPONENT, fields)
     try:
-        _set_values(runtime, policy, marks)
+        _set_labels(body, runtime, marks, ours)
     except InvalidPolicyError as error:
         return invalid_policy(policy.where if policy else "", str(error)).failure
-    return marks
-
-
-def _set_values(runtime: Mapping[str, Any], policy: EffectivePolicy | None, marks: _Marks) -> None:
-    """Set the value that each field should have."""
-    entries = list(_entries(runtime))
-    if len(entries) > REPLICATED_JOBS:
-        message = f"has {len(entries)} entries; mark_runtime labels {REPLICATED_JOBS}"
-        raise InvalidPolicyError("spec.template.spec.replicatedJobs", message)
-    ours = owned_by(runtime, COMPONENT, marks.values)
-    labels: dict[str, dict[str, str]] = {}
-    if policy is not None and policy.workload is not None:
-        labels = labels_for(policy.workload, {name: _step(entry) for _, name, entry in entries})
-    other = policy.other if policy is not None else ""
-    for index, name, entry in entries:
-        job = JobTemplate.model_validate(entry.get("template") or {}, by_alias=True, by_name=False)
-        reason, wanted = grouped_by_others(job), labels.get(name, {})
-        if reason in _OTHER_GROUPS:
-            marks.grouped_by_others[name] = reason
-            marks.notes.append(f"{name} is not labelled ({reason}): its template has {_OTHER_GROUPS[reason]}")
-            wanted = {}
-        elif other in _BY_POLICY or job.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME:
-            wanted = {group_labels.GROUP: group_labels.OPTED_OUT}
-        _set_labels(runtime, marks, ours, (index, name), wanted)
-    if policy is not None and other == "kaiScheduler":
-        _set_fields_of_kai(marks, policy.queue or None, entries)
-    _leave_foreign_fields(runtime, marks, ours)
-
-
-def _set_labels(
-    runtime: Mapping[str, Any],
-    marks: _Marks,
-    ours: Collection[FieldPath],
-    entry: tuple[int, str],
-    wanted: Mapping[str, str],
-) -> None:
-    """Set the group labels of one template, unless it was labelled by hand."""
-    paths = {label: _pod_field(*entry, "metadata", "labels", label) for label in LABELS}
-    current_group = paths[group_labels.GROUP].value_in(runtime)
-    if current_group is None or paths[group_labels.GROUP] in ours:
-        marks.values |= {path: wanted.get(label) for label, path in paths.items()}
-        return
-    for path in paths.values():
-        del marks.values[path]
-    differs = [label for label in wanted if paths[label].value_in(runtime) != wanted[label]]
-    if differs:
-        asked = ", ".join(f"{label}: {wanted[label]}" for label in differs)
-        marks.notes.append(
-            f"{entry[1]} keeps its own group label ({current_group}); the policy asks for {asked}"
-        )
-
-
-def _set_fields_of_kai(
-    marks: _Marks, queue: str | None, entries: list[tuple[int, str, Mapping[str, Any]]]
-) -> None:
-    for index, name, _ in entries:
-        if name not in marks.grouped_by_others:
-            marks.values[_pod_field(index, name, "spec", "schedulerName")] = KAI
-            marks.values[_pod_field(index, name, "metadata", "labels", KAI_QUEUE)] = queue
-    marks.values[FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))] = queue
-    if any(entry.get("dependsOn") for _, _, entry in entries):
-        marks.values[FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))] = "1"
-
-
-def _leave_foreign_fields(runtime: Mapping[str, Any], marks: _Marks, ours: Collection[FieldPath]) -> None:
-    """Take off the fields that another manager has set to another value."""
+    if policy is not None and policy.other == "kaiScheduler":
+        _set_fields_of_kai(runtime, marks, policy.queue or None)
+    # Fields that another manager has set to another value stay.
     for path, value in tuple(marks.values.items()):
-        current = path.value_in(runtime)
+        current = path.value_in(body)
         if path not in ours and current not in {None, value}:
             del marks.values[path]
             if value is not None:
                 asked = f"set by another field manager; the policy asks for {value}"
                 marks.notes.append(f"{path} is {current}, {asked}")
+    return marks
 
 
-def _changed(runtime: Mapping[str, Any], marks: _Marks) -> dict[str, Any]:
-    changed = dict(runtime)
-    for path, value in marks.values.items():
-        if path.value_in(runtime) != value:
-            path.write(changed, value)
-    return changed
+def _set_labels(
+    body: Mapping[str, Any], runtime: TrainingRuntime, marks: _Marks, ours: Collection[FieldPath]
+) -> None:
+    """Set the group labels that each template should have, unless it was labelled by hand."""
+    jobs, policy = runtime.spec.template.spec.replicated_jobs, marks.policy
+    if len(jobs) > REPLICATED_JOBS:
+        message = f"has {len(jobs)} entries; mark_runtime labels {REPLICATED_JOBS}"
+        raise InvalidPolicyError("spec.template.spec.replicatedJobs", message)
+    labels: dict[str, dict[str, str]] = {}
+    if policy is not None and policy.workload is not None:
+        steps = {job.name: job.template.metadata.labels.get(group_labels.ANCESTOR, "") for job in jobs}
+        labels = labels_for(policy.workload, steps)
+    opted_out = policy is not None and policy.other in _BY_POLICY
+    for index, job in enumerate(jobs):
+        reason, wanted = grouped_by_others(job.template), labels.get(job.name, {})
+        if reason in _OTHER_GROUPS:
+            marks.grouped_by_others[job.name] = reason
+            why = f"its template has {_OTHER_GROUPS[reason]}"
+            marks.notes.append(f"{job.name} is not labelled ({reason}): {why}")
+            wanted = {}
+        elif opted_out or job.template.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME:
+            wanted = {group_labels.GROUP: group_labels.OPTED_OUT}
+        paths = {label: _of_pod((index, job.name), "metadata", "labels", label) for label in LABELS}
+        current_group = paths[group_labels.GROUP].value_in(body)
+        if current_group is None or paths[group_labels.GROUP] in ours:
+            marks.values |= {path: wanted.get(label) for label, path in paths.items()}
+            continue
+        for path in paths.values():
+            del marks.values[path]
+        differs = [label for label in wanted if paths[label].value_in(body) != wanted[label]]
+        if differs:
+            asked = ", ".join(f"{label}: {wanted[label]}" for label in differs)
+            kept = f"{job.name} keeps its own group label ({current_group})"
+            marks.notes.append(f"{kept}; the policy asks for {asked}")
 
 
-def _fields(runtime: Mapping[str, Any]) -> Iterator[FieldPath]:
-    yield FieldPath((*_TEMPLATE, "metadata", "labels", KAI_QUEUE))
-    yield FieldPath((*_TEMPLATE, "metadata", "annotations", KAI_MINIMUM))
-    for index, name, _ in _entries(runtime):
-        for label in (*LABELS, KAI_QUEUE):
-            yield _pod_field(index, name, "metadata", "labels", label)
-        yield _pod_field(index, name, "spec", "schedulerName")
+def _set_fields_of_kai(runtime: TrainingRuntime, marks: _Marks, queue: str | None) -> None:
+    jobs = runtime.spec.template.spec.replicated_jobs
+    for index, job in enumerate(jobs):
+        if job.name not in marks.grouped_by_others:
+            marks.values[_of_pod((index, job.name), "spec", "schedulerName")] = KAI
+            marks.values[_of_pod((index, job.name), "metadata", "labels", KAI_QUEUE)] = queue
+    marks.values[_of_jobset("labels", KAI_QUEUE)] = queue
+    if any(job.depends_on for job in jobs):
+        marks.values[_of_jobset("annotations", KAI_MINIMUM)] = "1"
 
 
-def _pod_field(index: int, name: str, *inside: str) -> FieldPath:
-    job = (*_TEMPLATE, "spec", "replicatedJobs", (index, name))
-    return FieldPath((*job, "template", "spec", "template", *inside))
+def _of_jobset(*inside: str) -> FieldPath:
+    return FieldPath((*_TEMPLATE, "metadata", *inside))
 
 
-def _entries(runtime: Mapping[str, Any]) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    spec = ((runtime.get("spec") or {}).get("template") or {}).get("spec") or {}
-    for index, entry in enumerate(spec.get("replicatedJobs") or []):
-        yield index, entry["name"], entry
-
-
-def _step(entry: Mapping[str, Any]) -> str:
-    metadata = (entry.get("template") or {}).get("metadata") or {}
-    return str((metadata.get("labels") or {}).get(group_labels.ANCESTOR, ""))
+def _of_pod(entry: tuple[int, str], *inside: str) -> FieldPath:
+    return FieldPath((*_TEMPLATE, "spec", "replicatedJobs", entry, "template", "spec", "template", *inside))

@@ -50,21 +50,22 @@ class Locks:
         return ", ".join(f"{name}: {value}" for name, value in values.items() if value)
 
 
-def check_locked(policy: WorkloadPolicy, locks: Locks) -> None:
-    """Refuse a policy that sets a locked field otherwise."""
+def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> InvalidPolicyError | None:
+    """Return the error of a policy that sets a locked field otherwise, or None."""
     for name, path in (("on_failure", "onFailure"), ("on_scale", "onScale")):
         locked = getattr(locks.fields, name)
         if locked and name in policy.model_fields_set and getattr(policy, name) != locked:
-            raise locks.refused(f"workload.{path}", locked)
+            return locks.refused(f"workload.{path}", locked)
     if policy.on_timeout == "Basic":  # pods one by one, like onFailure: Basic, whatever minCount says
         held = locks.fields.on_failure == "Hold" and "onFailure: Hold"
         whole = locks.fields.min_count and f"minCount: {locks.fields.min_count}"
         if held or whole:
-            raise locks.refused("workload.onTimeout", f"Report or Suspend, by {held or whole}")
+            return locks.refused("workload.onTimeout", f"Report or Suspend, by {held or whole}")
     mode = locks.fields.disruption_mode
     for path, group in _with_all_below(policy.groups, "workload") if mode else ():
         if group.disruption_mode not in (None, mode) and mode is not None:
-            raise locks.refused(f"{path}.disruptionMode", _name(mode))
+            return locks.refused(f"{path}.disruptionMode", _name(mode))
+    return None
 
 
 def with_locked(policy: WorkloadPolicy, locks: Locks) -> WorkloadPolicy:

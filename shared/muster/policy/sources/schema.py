@@ -8,9 +8,10 @@ in the API server. Docstrings of its models are published in eventing/schemas.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
+import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -23,14 +24,13 @@ from pydantic import (
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import PydanticCustomError
 
-from muster.objects.faults import fault
+from muster.objects.faults import fault, path_of
 from muster.objects.scheduling import MOST_MEMBERS
-from muster.policy.limits import POLICY_BYTES, STORED_POLICY_BYTES
-from muster.policy.sources import policy_text
+from muster.objects.yaml_files import SafeLoader
+from muster.policy.limits import MESSAGE_LENGTH, POLICY_BYTES, POLICY_DEPTH, STORED_POLICY_BYTES
 
 _NAME_LENGTH = 63
 """The most characters of a tenant's key in a path; those of the schema have up to 25."""
-
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
@@ -236,23 +236,16 @@ class KaiScheduler(_Strict):
     queue: LabelValue | None = None
 
 
-class PodGroupPolicy(_Strict):
+class PodGroupPolicy(_OneOf):
     """Exactly one source of groups."""
 
     model_config = _ONE_FIELD
+    choices = ("workload", "kaiScheduler", "coscheduling", "volcano")
 
     workload: WorkloadPolicy | None = None
     kai_scheduler: KaiScheduler | None = None
     coscheduling: dict[str, Any] | None = None
     volcano: dict[str, Any] | None = None
-
-    @model_validator(mode="after")
-    def _exactly_one_is_set(self) -> PodGroupPolicy:
-        names = ("workload", "kaiScheduler", "coscheduling", "volcano")
-        given = [name for name in names if getattr(self, to_snake(name)) is not None]
-        if len(given) != 1:
-            raise _at(given[1] if given else "workload", f"set exactly one of {', '.join(names)}")
-        return self
 
 
 def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
@@ -266,17 +259,12 @@ def parse(text: str, *, stored: bool = False) -> PodGroupPolicy:
         InvalidPolicyError: it is no YAML, or no valid policy; with the path of the first invalid field.
     """
     data = _load(text, STORED_POLICY_BYTES if stored else POLICY_BYTES)
-    if not isinstance(data, Mapping):
-        raise InvalidPolicyError("", "a policy is a mapping such as {workload: {}}")
-    return _validated(PodGroupPolicy, data)
+    return _validated(PodGroupPolicy, data, "a policy is a mapping such as {workload: {}}")
 
 
 def parse_locked(text: str) -> LockedFields:
     """Return the locked fields in the YAML or JSON text of the key `locked`."""
-    data = _load(text, POLICY_BYTES)
-    if not isinstance(data, Mapping):
-        raise InvalidPolicyError("", "locked fields are a mapping such as {onFailure: Hold}")
-    return _validated(LockedFields, data)
+    return _validated(LockedFields, _load(text), "locked fields are a mapping such as {onFailure: Hold}")
 
 
 def check(data: Mapping[str, Any]) -> PodGroupPolicy:
@@ -297,39 +285,53 @@ def asks_to_hold(content: str | Mapping[str, Any]) -> bool:
     return isinstance(workload, Mapping) and workload.get("onFailure") == "Hold"
 
 
-def _load(text: str, most_bytes: int) -> Any:
+def shortened(text: str, length: int = MESSAGE_LENGTH) -> str:
+    """Return the beginning of a tenant's text for a message, with control characters escaped."""
+    letters = (char if char.isprintable() else ascii(char)[1:-1] for char in text[:length])
+    return "".join(letters) + ("…" if len(text) > length else "")
+
+
+def _load(text: str, most_bytes: int = POLICY_BYTES) -> Any:
+    """Return the data of a text that any tenant may have written; None if it is empty."""
     try:
-        return policy_text.load(text, most_bytes)
-    except policy_text.BadTextError as error:
-        raise InvalidPolicyError("", f"cannot be read as YAML: {error}") from error
+        _check_text(text, most_bytes)
+        data = yaml.load(text, SafeLoader)  # noqa: S506 - a subclass of yaml.SafeLoader
+        json.dumps(data)  # commands are printed with it
+    except (yaml.YAMLError, ArithmeticError, TypeError, ValueError) as error:
+        mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+        why = error.problem or "" if isinstance(error, yaml.MarkedYAMLError) else " ".join(str(error).split())
+        line = f" (line {mark.line + 1})" if mark else ""
+        raise InvalidPolicyError("", f"cannot be read as YAML: {shortened(why)}{line}") from error
+    return data
 
 
-def _validated(model: type[_Model], data: Mapping[str, Any]) -> _Model:
+def _check_text(text: str, most_bytes: int) -> None:
+    if len(text.encode()) > most_bytes:
+        raise ValueError(f"has more than {most_bytes} bytes")
+    depth = 0
+    for event in yaml.parse(text, SafeLoader):
+        if getattr(event, "anchor", None) is not None:  # an alias has one, too
+            raise ValueError("anchors and aliases are not allowed")
+        if getattr(event, "tag", None) is not None:
+            raise ValueError("tags are not allowed")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > POLICY_DEPTH:
+            raise ValueError(f"is nested more than {POLICY_DEPTH} levels deep")
+
+
+def _validated(model: type[_Model], data: Any, otherwise: str) -> _Model:
+    if not isinstance(data, Mapping):
+        raise InvalidPolicyError("", otherwise)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise InvalidPolicyError(*_first(error)) from error
-
-
-def _first(error: ValidationError) -> tuple[str, str]:
-    first = error.errors(include_url=False)[0]
-    inner = str(first.get("ctx", {}).get("field", ""))
-    return _path((*first["loc"], inner) if inner else first["loc"]), _message(first)
+        first = error.errors(include_url=False)[0]
+        location = (*first["loc"], *filter(None, [first.get("ctx", {}).get("field")]))
+        names = [part if isinstance(part, int) else shortened(part, _NAME_LENGTH) for part in location]
+        wrong_name = first["type"] == "string_pattern_mismatch"
+        message = f"{first['input']!r} is not a valid name" if wrong_name else fault(first)
+        raise InvalidPolicyError(path_of(names), shortened(message)) from error
 
 
 def _at(field: str, message: str) -> PydanticCustomError:
     return PydanticCustomError("policy", "{message}", {"field": field, "message": message})
-
-
-def _path(location: Sequence[str | int]) -> str:
-    path = ""
-    for part in location:
-        name = part if isinstance(part, int) else policy_text.shortened(part, _NAME_LENGTH)
-        path += f"[{name}]" if isinstance(part, int) else f".{name}" if path else str(name)
-    return path
-
-
-def _message(error: Mapping[str, Any]) -> str:
-    if error["type"] == "string_pattern_mismatch":
-        return policy_text.shortened(f"{error['input']!r} is not a valid name")
-    return policy_text.shortened(fault(error))

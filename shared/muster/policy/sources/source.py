@@ -6,20 +6,20 @@ A broken policy never falls through to a lower source: its author did not ask fo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from muster.objects.scheduling import Workload
-from muster.policy import group_labels
+from muster.policy.group_labels import UPSTREAM_TEMPLATE
 from muster.policy.model import GroupingFailure
+from muster.policy.owners import kind_of
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.sources import schema
-from muster.policy.sources.locks import Locks, check_locked, with_locked
-from muster.policy.sources.other_schedulers import way_to_kai, way_to_trainer
-from muster.policy.sources.schema import InvalidPolicyError, WorkloadPolicy
+from muster.policy.sources.locks import Locks, locked_otherwise, with_locked
+from muster.policy.sources.schema import InvalidPolicyError, PodGroupPolicy, WorkloadPolicy
 
 ANNOTATION = "muster.dev/pod-group-policy"
 SOURCE = "muster.dev/policy-source"
@@ -30,6 +30,7 @@ LOCKED = "muster.dev/locked-policy"
 
 CONFIG_MAP = "muster-policy"
 CONFIG_MAP_KEY = "policy"
+UPSTREAM_GROUPS = "Trainer, JobSet or the Job controller groups these pods"
 LOCKED_KEY = "locked"
 """Key of the administrator's ConfigMap, in Muster's own namespace only."""
 
@@ -89,35 +90,28 @@ class EffectivePolicy:
 
 
 def sources_of_runtime(runtime: Mapping[str, Any]) -> tuple[PolicySource, ...]:
-    """Return the policy sources of a (Cluster)TrainingRuntime, highest first."""
-    metadata = runtime.get("metadata") or {}
+    """Return the policy sources of a (Cluster)TrainingRuntime, highest first.
+
+    Upstream groups all pods of its TrainJobs by KEP-3015 (`spec.scheduling`), KEP-969, or an annotation.
+    """
+    metadata, spec = runtime.get("metadata") or {}, runtime.get("spec") or {}
+    jobset = spec.get("template") or {}
+    annotations = (jobset.get("metadata") or {}).get("annotations") or {}
     named = f"{runtime.get('kind', 'runtime')} {metadata.get('name', '')}"
-    sources = [
-        PolicySource(PolicySourceKind.UPSTREAM, f"{field} of {named}", "")
-        for field in _upstream_fields(runtime)
-    ][:1]
+    sources: list[tuple[PolicySourceKind, str, Any]] = []
+    for field, value in (
+        ("spec.scheduling", spec.get("scheduling")),
+        ("spec.template.spec.scheduling", (jobset.get("spec") or {}).get("scheduling")),
+        (f"spec.template.metadata.annotations: {UPSTREAM_TEMPLATE}", annotations.get(UPSTREAM_TEMPLATE)),
+    ):
+        if value is not None and not sources:
+            sources.append((PolicySourceKind.UPSTREAM, field, ""))
     text = (metadata.get("annotations") or {}).get(ANNOTATION)
     if text is not None:
-        sources.append(PolicySource(PolicySourceKind.RUNTIME, f"annotation {ANNOTATION} of {named}", text))
-    field = (runtime.get("spec") or {}).get("podGroupPolicy")
-    if field:
-        sources.append(PolicySource(PolicySourceKind.RUNTIME_SPEC, f"spec.podGroupPolicy of {named}", field))
-    return tuple(sources)
-
-
-def _upstream_fields(runtime: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the fields by which a runtime asks upstream to group all pods of its TrainJobs.
-
-    KEP-3015 puts `spec.scheduling` on the runtime, KEP-969 on the JobSet; released CRDs prune both.
-    """
-    spec = runtime.get("spec") or {}
-    jobset = spec.get("template") or {}
-    if spec.get("scheduling") is not None:
-        yield "spec.scheduling"
-    if (jobset.get("spec") or {}).get("scheduling") is not None:
-        yield "spec.template.spec.scheduling"
-    if group_labels.UPSTREAM_TEMPLATE in ((jobset.get("metadata") or {}).get("annotations") or {}):
-        yield f"spec.template.metadata.annotations: {group_labels.UPSTREAM_TEMPLATE}"
+        sources.append((PolicySourceKind.RUNTIME, f"annotation {ANNOTATION}", text))
+    if spec.get("podGroupPolicy"):
+        sources.append((PolicySourceKind.RUNTIME_SPEC, "spec.podGroupPolicy", spec["podGroupPolicy"]))
+    return tuple(PolicySource(kind, f"{field} of {named}", found) for kind, field, found in sources)
 
 
 def source_of_config_map(body: Mapping[str, Any], kind: PolicySourceKind) -> tuple[PolicySource, ...]:
@@ -195,22 +189,16 @@ def resolve_policy(
 
 
 def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
-    if isinstance(policy, InvalidPolicy):
-        return _invalid_under(policy, locks)
-    if policy.workload is None:
-        return policy
-    try:
-        if not policy.kept:
-            check_locked(policy.workload, locks)
-    except InvalidPolicyError as error:
-        return _invalid_under(invalid_policy(policy.where, str(error)), locks)
-    return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
-
-
-def _invalid_under(invalid: InvalidPolicy, locks: Locks) -> InvalidPolicy:
-    workload = with_locked(invalid.policy.workload or WorkloadPolicy(), locks)
-    policy = replace(invalid.policy, workload=workload, held=locks.hold_invalid, locks=locks)
-    return replace(invalid, policy=policy)
+    if isinstance(policy, EffectivePolicy):
+        if policy.workload is None:
+            return policy
+        refused = None if policy.kept else locked_otherwise(policy.workload, locks)
+        if refused is None:
+            return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
+        policy = invalid_policy(policy.where, str(refused))
+    workload = with_locked(policy.policy.workload or WorkloadPolicy(), locks)
+    held = replace(policy.policy, workload=workload, held=locks.hold_invalid, locks=locks)
+    return replace(policy, policy=held)
 
 
 def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:
@@ -221,16 +209,35 @@ def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePoli
         return _invalid(source, str(error))
     if policy.workload is not None:
         return EffectivePolicy(source.where, policy.workload, kept=stored)
-    if policy.kai_scheduler is not None:
-        if source.kind in _RUNTIMES:
-            return EffectivePolicy(source.where, None, "kaiScheduler", policy.kai_scheduler.queue or "")
-        advice = way_to_kai(policy.kai_scheduler.queue or "", owner, ANNOTATION)
-        return _invalid(source, f"kaiScheduler: {advice}")
-    other = "volcano" if policy.coscheduling is None else "coscheduling"
-    if source.kind == PolicySourceKind.RUNTIME_SPEC:
+    if policy.kai_scheduler is not None and source.kind in _RUNTIMES:
+        return EffectivePolicy(source.where, None, "kaiScheduler", policy.kai_scheduler.queue or "")
+    other = next(iter(policy.model_dump(by_alias=True, exclude_none=True)))
+    if policy.kai_scheduler is None and source.kind == PolicySourceKind.RUNTIME_SPEC:
         return EffectivePolicy(source.where, None, other)
+    return _invalid(source, f"{other}: {_how_to_choose(policy, owner)}")
+
+
+def _how_to_choose(policy: PodGroupPolicy, owner: OwnerObject | None) -> str:
+    """Return how to hand pods to another scheduler, in the one place that is read before they exist."""
+    kind = None if owner is None else kind_of(owner)
+    ref = None if kind is None else kind.runtime(owner)
+    if owner is not None and ref is None and policy.kai_scheduler is not None:
+        return (
+            f"comes too late for an existing {owner.kind}; create it with schedulerName: kai-scheduler "
+            "and the label kai.scheduler/queue in its pod templates"
+        )
+    runtime = "clustertrainingruntime NAME" if ref is None else f"{ref.kind.lower()} {ref.name}"
+    runtime += f" -n {ref.namespace}" if ref is not None and ref.namespace else ""
     fields = policy.model_dump(by_alias=True, exclude_none=True)
-    return _invalid(source, f"{other}: {way_to_trainer(fields, owner)}")
+    if policy.kai_scheduler is not None:
+        return (
+            "only a runtime can choose another scheduler, before the pods exist: "
+            f"kubectl annotate --overwrite {runtime} '{ANNOTATION}={json.dumps(fields)}'"
+        )
+    return (
+        "the Trainer reads it in spec.podGroupPolicy of a runtime only: "
+        f"kubectl patch {runtime} --type merge -p '{json.dumps({'spec': {'podGroupPolicy': fields}})}'"
+    )
 
 
 def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:

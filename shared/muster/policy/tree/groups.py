@@ -57,9 +57,8 @@ class Group:
     @property
     def disruption_mode(self) -> Mapping[str, Any] | None:
         """The disruptionMode of its template: the policy's, else `all` for a gang; None if unset."""
-        default: Mapping[str, Any] | None = {"all": {}} if self.gang else None
-        mode: Mapping[str, Any] | None = self.settings.get("disruptionMode", default)
-        return mode
+        mode: Mapping[str, Any] | None = self.settings.get("disruptionMode")
+        return {"all": {}} if mode is None and self.gang else mode
 
     @property
     def has_pods(self) -> bool:
@@ -89,27 +88,23 @@ class Group:
         """Each of its CompositePodGroups by instance suffix: the group with the PodGroups below that one."""
         if self.shape == SINGLE:
             return {"": self}
-        parts = [
-            (leaf, self.shape.suffix_above(leaf.shape, suffix), suffix, pods)
-            for leaf in self.leaves()
-            for suffix, pods in leaf.sizes.items()
-        ]
         below: dict[str, dict[str, dict[str, int]]] = {}
-        for leaf, above, suffix, pods in parts:
-            below.setdefault(above, {}).setdefault(leaf.name, {})[suffix] = pods
-        return {above: self.restricted(sizes) for above, sizes in below.items()}
+        for leaf in self.leaves():
+            for suffix, pods in leaf.sizes.items():
+                above = self.shape.suffix_above(leaf.shape, suffix)
+                below.setdefault(above, {}).setdefault(leaf.name, {})[suffix] = pods
+        return {above: self.with_sizes(sizes) for above, sizes in below.items()}
 
-    def restricted(self, sizes: Mapping[str, Mapping[str, int]]) -> Group:
+    def with_sizes(self, sizes: Mapping[str, Mapping[str, int]]) -> Group:
         """Return the group with these PodGroups only, by leaf and instance suffix."""
         if not self.children:
             return replace(self, sizes=sizes.get(self.name, {}))
-        return replace(self, children=tuple(child.restricted(sizes) for child in self.children))
+        return replace(self, children=tuple(child.with_sizes(sizes) for child in self.children))
 
     @property
     def priority_class_name(self) -> str:
         """The priority class of its pods; if they have several, all of the same value."""
-        leaf = next(iter(self.leaves()))
-        return leaf.pod_sets[0].priority.name
+        return next(self.leaves()).pod_sets[0].priority.name
 
     @property
     def never_preempts(self) -> bool:
@@ -134,19 +129,9 @@ class Group:
         for child in self.children:
             yield from child.with_all_below()
 
-    def composites(self) -> Iterator[Group]:
-        """Yield the composite groups, parents before children."""
-        if self.children:
-            yield self
-        for child in self.children:
-            yield from child.composites()
-
     def leaves(self) -> Iterator[Group]:
         """Yield the groups of pods."""
-        if not self.children:
-            yield self
-        for child in self.children:
-            yield from child.leaves()
+        return (group for group in self.with_all_below() if not group.children)
 
 
 def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:

@@ -10,7 +10,7 @@ from muster.policy.group_labels import GroupLabels
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
-from muster.policy.sources.policy_text import shortened
+from muster.policy.sources.schema import shortened
 from muster.policy.tree.groups import Group
 
 TEMPLATE_LIMIT = 8
