@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
+from muster.events.model import Event, ResourceEvent, Sweep
+from muster.objects.meta import ObjectRef
 from muster.runtime.outcome import Outcome, OutcomeKind
 
 LOGGER = logging.getLogger("muster")
@@ -61,8 +62,7 @@ def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
     """Write the log line of an event, or of an object of a sweep."""
     fields: dict[str, Any] = {"step": step} | more
     if outcome.subject:
-        subject = outcome.subject
-        fields |= {"kind": subject.kind, "namespace": subject.namespace, "name": subject.name}
+        fields |= _named(outcome.subject)
     fields |= {
         "outcome": str(outcome.kind),
         "reason": str(outcome.reason),
@@ -74,19 +74,18 @@ def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
 
 def about(event: Event) -> dict[str, str]:
     """Return the log fields that identify an event."""
-    match event:
-        case ResourceEvent(id=id_, happened=happened, ref=ref):
-            mode = "ref" if event.object is None else "resource"
-            named = {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
-            return {"event": id_, "type": f"dev.knative.apiserver.{mode}.{happened}"} | named
-        case Sweep(id=id_):
-            return {"event": id_, "type": "sweep"}
-        case OtherEvent(id=id_, type=type_):
-            return {"event": id_, "type": type_}
+    if isinstance(event, ResourceEvent):
+        mode = "ref" if event.object is None else "resource"
+        type_ = f"dev.knative.apiserver.{mode}.{event.happened}"
+        return {"event": event.id, "type": type_} | _named(event.ref)
+    return {"event": event.id, "type": "sweep" if isinstance(event, Sweep) else event.type}
 
 
 def claimed(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the log fields of an event that could not be parsed, from its headers."""
-    lower_case = {name.lower(): value for name, value in headers.items()}
-    fields = {"event": lower_case.get("ce-id"), "type": lower_case.get("ce-type")}
-    return {field: value for field, value in fields.items() if value}
+    names = {"ce-id": "event", "ce-type": "type"}
+    return {names[key.lower()]: value for key, value in headers.items() if key.lower() in names}
+
+
+def _named(ref: ObjectRef) -> dict[str, str]:
+    return {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}

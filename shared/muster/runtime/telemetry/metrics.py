@@ -58,26 +58,15 @@ class Metrics:
 
         self._function = function
         self._reports_gangs = False
-        self._events = new(
-            Counter,
-            "events",
-            "Events answered; type is add, update, delete, sweep, other or unreadable.",
-            "type kind outcome reason",
-        )
+        self._events = new(Counter, "events", "Events answered.", "type kind outcome reason")
         self._swept = new(Counter, "swept_objects", "Objects examined by sweeps.", "outcome reason")
         text = "From the arrival of an event to its answer."
         self._seconds = new(Histogram, "event_duration_seconds", text, "type", buckets=SECONDS)
-        text = (
-            "Calls to the API server; status is ok, the HTTP status of a refusal, or none without an answer."
-        )
+        text = "Calls to the API server; status is ok, an HTTP status, or none without an answer."
         self._calls = new(Counter, "api_calls", text, "verb resource status")
-        text = (
-            "Events that no function accepted; code is the failed function's answer, none without an answer."
-        )
+        text = "Events that no function accepted, by the HTTP status of the failed function or none."
         self._dead_letters = new(Counter, "dead_letters", text, "code")
-        text = (
-            "From the creation or resumption of an owner until all its gangs are placed, once per placement."
-        )
+        text = "From the creation or resumption of an owner until all its gangs are placed."
         self._placements = new(Histogram, "gang_placement_seconds", text, "kind", buckets=PLACEMENT_SECONDS)
         text = "Owners that got no gang, or lack one of their gangs, once per reason that they get."
         self._gave_up = new(Counter, "gave_up", text, "reason")
@@ -88,11 +77,9 @@ class Metrics:
         text = "Owners that have no gang, or lack one of their gangs."
         self._without = new(Gauge, "owners_without_gang", text, "reason")
         text = "When a sweep was last answered; 0 before the first one."
-        self._last_sweep = new(Gauge, "last_sweep_timestamp_seconds", text)
+        self._last_sweep = new(Gauge, "last_sweep_timestamp_seconds", text).labels(function)
         text = "When sweeps had last examined all objects; 0 before the first time."
-        self._last_round = new(Gauge, "last_whole_sweep_timestamp_seconds", text)
-        self._last_sweep.labels(function)
-        self._last_round.labels(function)
+        self._last_round = new(Gauge, "last_whole_sweep_timestamp_seconds", text).labels(function)
         new(Gauge, "events_in_flight", "Events in progress.").labels(function).set_function(in_flight)
 
     def answered(self, event: Event | None, outcome: Outcome, seconds: float, now: datetime) -> None:
@@ -101,7 +88,7 @@ class Metrics:
         self._events.labels(self._function, type_, kind, outcome.kind, outcome.reason).inc()
         self._seconds.labels(self._function, type_).observe(seconds)
         if isinstance(event, Sweep):
-            self._last_sweep.labels(self._function).set(now.timestamp())
+            self._last_sweep.set(now.timestamp())
 
     def swept(self, outcome: Outcome) -> None:
         """Count an object of a sweep."""
@@ -109,7 +96,7 @@ class Metrics:
 
     def swept_all(self, now: datetime, reports: Sequence[GangReport]) -> None:
         """Set the time at which sweeps had last covered all objects, and the gangs of all owners."""
-        self._last_round.labels(self._function).set(now.timestamp())
+        self._last_round.set(now.timestamp())
         self._reports_gangs = self._reports_gangs or bool(reports)
         if not self._reports_gangs:
             return
@@ -118,23 +105,19 @@ class Metrics:
         self._placed.labels(self._function).set(sum(report.placed for report in reports))
         for gauge in (self._waiting, self._since, self._without):
             gauge.clear()
-        since: dict[str, datetime] = {}
-        for gang in (gang for report in reports for gang in report.waiting):
-            reason = _known(gang.reason)
-            self._waiting.labels(self._function, reason).inc()
+        waiting = [gang for report in reports for gang in report.waiting]
+        for gang in sorted(waiting, key=lambda gang: gang.since or now, reverse=True):
+            self._waiting.labels(self._function, _known(gang.reason)).inc()
             if gang.since is not None:
-                since[reason] = min(gang.since, since.get(reason, gang.since))
-        for reason, time in since.items():
-            self._since.labels(self._function, reason).set(time.timestamp())
-        for report in reports:
-            if report.gave_up:
-                self._without.labels(self._function, _known(report.gave_up)).inc()
+                self._since.labels(self._function, _known(gang.reason)).set(gang.since.timestamp())
+        for reason in filter(None, (report.gave_up for report in reports)):
+            self._without.labels(self._function, _known(reason)).inc()
 
     def milestone_reached(self, milestone: Milestone) -> None:
         """Count a placement, or that a gang was given up."""
         match milestone:
             case GangsPlaced(kind=kind, seconds=seconds):
-                self._placements.labels(self._function, kind if kind in _KINDS else OTHER).observe(seconds)
+                self._placements.labels(self._function, kind).observe(seconds)
             case GangGivenUp(reason=reason):
                 self._gave_up.labels(self._function, _known(reason)).inc()
 
@@ -150,30 +133,26 @@ class Metrics:
 def exposition_of(functions: Sequence[Metrics]) -> bytes:
     """Return the metrics of the functions of one process, in Prometheus' text format.
 
-    Samples of all functions stand together below the name of their metric, as the format wants it. Those of
-    the process, which have no label `function`, stand there once.
+    Samples of all functions stand together below the name of their metric; those of the process stand once.
     """
-    families: dict[str, Metric] = {}
+    families = _Families()
     for family in (family for metrics in functions for family in metrics.registry.collect()):
         known = families.setdefault(family.name, family)
         if known is not family and not family.name.startswith("process_"):
             known.samples += family.samples
-    return generate_latest(_Collected(families.values()))
+    return generate_latest(families)
 
 
-class _Collected(Collector):
-    """Metrics that were collected already."""
-
-    def __init__(self, families: Iterable[Metric]) -> None:
-        self._families = families
+class _Families(dict[str, Metric], Collector):
+    """Metrics that were collected already, by name."""
 
     def collect(self) -> Iterable[Metric]:
         """Return those metrics."""
-        return self._families
+        return self.values()
 
 
 def _known(reason: str) -> str:
-    return str(reason) if str(reason) in _REASONS else OTHER
+    return str(reason) if reason in _REASONS else OTHER
 
 
 def _labels(event: Event | None) -> tuple[str, str]:
