@@ -6,8 +6,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from datetime import datetime
-from hashlib import sha256
+from random import Random
 from threading import Lock
+from typing import TypeVar
 
 from muster.cluster import errors
 from muster.cluster.observe.sweep import ListedNamespace, namespaces
@@ -22,6 +23,8 @@ from muster.runtime.step import Step
 from muster.runtime.telemetry import logs
 from muster.runtime.telemetry.metrics import Metrics
 
+_Item = TypeVar("_Item")
+
 
 class Sweeps:
     """The sweeps of one function, one at a time.
@@ -29,8 +32,8 @@ class Sweeps:
     A round goes through all namespaces. In each the step's kinds are listed, and the step runs live on the
     objects that need a write by these lists. A sweep ends at its deadline, and the next one goes on with the
     namespace in which it ended. One that began with that namespace is through with it in any case, so that no
-    namespace holds up the others; the next round begins with another object of it. After a restart a round
-    begins with a namespace chosen by the event's id, so that each has its turn however often there is one.
+    namespace holds up the others. The event's id chooses with which namespace and object a round begins, so
+    that each has its turn however often a function is restarted.
     """
 
     def __init__(
@@ -41,11 +44,8 @@ class Sweeps:
         run: Callable[[DeadlineClient, ObjectRef], Outcome],
         metrics: Metrics,
     ) -> None:
-        self._step = step
-        self._clock = clock
-        self._namespace = namespace
-        self._run = run
-        self._metrics = metrics
+        self._step, self._clock, self._namespace = step, clock, namespace
+        self._run, self._metrics = run, metrics
         self._sweeping = Lock()
         self._left = deque[str]()
         """The namespaces that are left of the round."""
@@ -65,8 +65,7 @@ class Sweeps:
     def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
         if not self._left:
             names = [self._namespace] if self._namespace else namespaces(cluster)
-            first = _stable_number(event.id, len(names))
-            self._left.extend(names[first:] + names[:first])
+            self._left.extend(_rotated(names, event))
             self._gangs = []
         outcomes: list[Outcome] = []
         began_with, whole = self._left[0], True
@@ -86,10 +85,11 @@ class Sweeps:
         return Outcome(kind, Reason.SWEPT, message, actions=actions)
 
     def _look_at(self, cluster: DeadlineClient, name: str, event: Sweep) -> tuple[list[Outcome], bool]:
+        """Return the outcomes of the objects of a namespace, and whether these are all."""
         outcomes: list[Outcome] = []
         try:
             listed = ListedNamespace(cluster, name, self._step.lists)
-            subjects = [*self._step.swept(listed, name)]
+            subjects = _rotated([*self._step.swept(listed, name)], event)
         except DeadlineExceeded:
             return outcomes, False
         except Exception as error:
@@ -97,8 +97,7 @@ class Sweeps:
             if unanswered or isinstance(error, errors.TooManyRequests):
                 raise
             return [self._noted(responses.of_error(error), event)], True
-        first = _stable_number(event.id, len(subjects))
-        for subject in subjects[first:] + subjects[:first]:
+        for subject in subjects:
             if cluster.time_is_over:
                 return outcomes, False
             outcome = self._outcome_by_lists(listed, subject) or self._run(cluster, subject)
@@ -125,9 +124,9 @@ class Sweeps:
 
 def jitter(event: Sweep, step: Step, spread: float) -> float:
     """Return the delay of a sweep, up to `spread` seconds: another for each step, the same for a retry."""
-    return _stable_number(f"{event.id} {step.name}", 1000) / 1000 * spread
+    return Random(f"{event.id} {step.name}").uniform(0, spread)  # noqa: S311 - no secret
 
 
-def _stable_number(text: str, length: int) -> int:
-    """Return a number from 0 below `length`, always the same for a text; 0 if `length` is 0."""
-    return int.from_bytes(sha256(text.encode()).digest()[:8]) % length if length else 0
+def _rotated(items: list[_Item], event: Sweep) -> list[_Item]:
+    first = Random(event.id).randrange(len(items) or 1)  # noqa: S311 - no secret
+    return items[first:] + items[:first]

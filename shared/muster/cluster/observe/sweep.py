@@ -11,8 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
 from muster.cluster import errors
 from muster.cluster.interface import FROM_CACHE, Cluster, Object, Objects
 from muster.cluster.observe.snapshot import Snapshot
@@ -33,9 +31,7 @@ from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
 from muster.policy.owners import KINDS, parent_of
 from muster.policy.plans.orphans import OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
-_View = TypeVar("_View", bound=KubernetesObject)
 _Answer = TypeVar("_Answer")
-
 
 _CREATED_BY_MUSTER = (POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS)
 
@@ -131,10 +127,8 @@ def owners(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
         return
     for kind in KINDS:
         for body in list_if_served(cluster, kind.resource, namespace):
-            owner = _readable(kind.view, body)
-            if owner is None:
-                yield _ref(body)
-            elif not (owner.finished or parent_of(owner) or kind.skip_event(owner)):
+            owner = kind.view.read(body)
+            if not (owner.finished or parent_of(owner) or kind.skip_event(owner)):
                 yield owner.ref
 
 
@@ -151,10 +145,9 @@ def owners_and_orphans(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
     live, not_served = _uids_of_owners(cluster, namespace)
     for resource in _CREATED_BY_MUSTER:
         for body in list_if_served(cluster, resource, namespace, labels=f"{MANAGED_BY}={MUSTER}"):
-            created = _readable(KubernetesObject, body)
-            if created is not None and not owner_is_unknown(created, not_served) and is_orphan(created, live):
-                ref = created.ref
-                yield PossibleOrphan(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
+            created = KubernetesObject.read(body)
+            if not owner_is_unknown(created, not_served) and is_orphan(created, live):
+                yield PossibleOrphan(**vars(created.ref))
 
 
 def read_orphan(cluster: Cluster, orphan: PossibleOrphan) -> OrphanInputs | None:
@@ -173,7 +166,8 @@ def objects_of(
     """Yield a reference to every object of these kinds in a namespace that the label selector matches."""
     for resource in resources:
         if resource.namespaced == bool(namespace):
-            yield from map(_ref, list_if_served(cluster, resource, namespace, labels=labels))
+            for body in list_if_served(cluster, resource, namespace, labels=labels):
+                yield KubernetesObject.read(body).ref
 
 
 def gated_pods(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
@@ -183,19 +177,12 @@ def gated_pods(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
     """
     if not namespace:
         return
-    served = cluster.scheduling().served
-    groups = {}
-    if served:
-        groups = {
-            body["metadata"]["name"]: _ref(body) for body in list_if_served(cluster, POD_GROUPS, namespace)
-        }
-    for body in cluster.list(PODS, namespace, labels=GROUP):
-        pod = _readable(Pod, body)
-        if pod is None:
-            yield _ref(body)
-        elif GATE not in pod.gates or pod.finished or pod.being_deleted:
+    listed = list_if_served(cluster, POD_GROUPS, namespace) if cluster.scheduling().served else None
+    groups = {body["metadata"]["name"]: KubernetesObject.read(body).ref for body in listed or ()}
+    for pod in map(Pod.read, cluster.list(PODS, namespace, labels=GROUP)):
+        if GATE not in pod.gates or pod.finished or pod.being_deleted:
             continue
-        elif not (pod.pod_group_name and served):
+        if not pod.pod_group_name or listed is None:
             yield pod.ref
         elif pod.pod_group_name in groups:
             yield groups.pop(pod.pod_group_name)
@@ -211,17 +198,3 @@ def _uids_of_owners(cluster: Cluster, namespace: str) -> tuple[frozenset[str], f
         except errors.ApiGone:
             not_served.add(kind.resource.kind)
     return owner_uids(uids), frozenset(not_served)
-
-
-def _readable(view: type[_View], body: Object) -> _View | None:
-    try:
-        return view.read(body)
-    except ValidationError:
-        return None
-
-
-def _ref(body: Object) -> ObjectRef:
-    metadata = body["metadata"]
-    return ObjectRef(
-        body["apiVersion"], body["kind"], metadata.get("namespace") or "", metadata["name"], metadata["uid"]
-    )
