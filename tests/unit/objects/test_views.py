@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from muster.objects.faults import fault, path_of
 from muster.objects.quantities import is_quantity, milli
-from muster.policy.plans.mark_runtime import FieldPath, owned_by
 from muster.objects.scheduling import Workload
+from muster.policy.plans.mark_runtime import FieldPath, owned_by
 from tests.support.builders import a_workload, with_spec
 
 
