@@ -17,10 +17,9 @@ from click.testing import CliRunner
 from bench.__main__ import FIGURES
 from muster.cli import main
 from muster.data import EVENTING
-from muster.local.stack import Stack, StackOptions, running_functions
+from muster.local.stack import Stack, StackOptions
 from muster.local.stories.story import story_named
 from muster.objects.resources import JOBS, NAMESPACES, by_kind
-from muster.runtime.config import Settings
 from release.chart import OVERLAYS
 from release.page import project_version
 from tests.cluster import kubectl
@@ -28,9 +27,6 @@ from tests.docs import commands
 from tests.docs.commands import ALL, ROOT, Command
 from tests.replays import inputs
 from tests.replays.golden import GoldenCase
-
-FUNCTION = "http://127.0.0.1:8081"
-"""Where the documents let a function serve."""
 
 INSTALL = ROOT / "docs/install.md"
 REGISTRY = "registry.example.com/team"
@@ -66,14 +62,6 @@ def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         path = tmp_path_factory.mktemp("docs") / "kubeconfig"
         path.write_text(yaml.safe_dump(_config(stack.url)))
         yield path
-
-
-@pytest.fixture(name="function", scope="module")
-def _function(kubeconfig: Path) -> Iterator[str]:
-    """A function that works on the local stack."""
-    settings = Settings(kubeconfig=str(kubeconfig))
-    with running_functions(["create-workload"], settings, lambda _activity: None) as urls:
-        yield urls["create-workload"]
 
 
 def _config(url: str) -> dict[str, object]:
@@ -128,10 +116,8 @@ def test_muster_that_stays(command: Command) -> None:
     "command",
     [case for case in _cases("muster") if case.values[0].arguments[0] not in STAYS],  # type: ignore[attr-defined]
 )
-def test_muster(
-    command: Command, kubeconfig: Path, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """It runs, against the local stack where it needs a cluster or a function, and says something."""
+def test_muster(command: Command, kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It runs, against the local stack where it needs a cluster, and says something."""
     monkeypatch.chdir(ROOT)
     if not all(Path(word).exists() for word in command.arguments if _is_sample(word)):
         # README's event.json and cluster.yaml stand for the reader's own.
@@ -145,8 +131,7 @@ def test_muster(
     if command.words[1] == "record":
         (tmp_path / "eventing").symlink_to(EVENTING)
         monkeypatch.chdir(tmp_path)
-    arguments = [function if word == FUNCTION else word for word in command.arguments]
-    result = CliRunner().invoke(main, arguments, env={"KUBECONFIG": str(kubeconfig)})
+    result = CliRunner().invoke(main, command.arguments, env={"KUBECONFIG": str(kubeconfig)})
     # `check` says 1 of a cluster that is not fit, and the local one has no Knative.
     assert result.exit_code in ({0, 1} if command.words[1] == "check" else {0}), result.output
     assert result.output or "github" in command.words  # annotations of faults, and our examples have none

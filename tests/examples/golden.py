@@ -17,7 +17,7 @@ from muster.data import EVENTING
 from muster.objects.meta import KubernetesObject
 from muster.policy.model import Plan
 from muster.replay.plans import to_document
-from muster.replay.snapshots import Objects, first, read_snapshots
+from muster.replay.snapshots import Objects, read_snapshots
 from muster.runtime import steps
 from muster.simulator.controllers import shipped_runtimes
 
@@ -57,7 +57,7 @@ def named(name: str) -> Objects:
     """What the golden files of a name are about: an example, or a TrainJob of four nodes on a runtime."""
     runtime = name.removeprefix("runtime-")
     if runtime == name:
-        return first(read_snapshots([EVENTING / "examples" / f"{name}.yaml"])).objects
+        return read_snapshots([EVENTING / "examples" / f"{name}.yaml"])[0].objects
     trainjob: dict[str, Any] = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from muster.data import RECORDINGS
-from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.files import RecordedRequest
 from muster.replay.snapshots import RecordedObjects
 from muster.testing import Recording, shipped
 

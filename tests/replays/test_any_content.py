@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from muster.cluster.interface import Object
 from muster.cluster.observe.snapshot import Snapshot
 from muster.events.model import ResourceEvent
-from muster.events.parse import parse
+from muster.events.parse import STRUCTURED, parse
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.replay.recorded_requests import STRUCTURED
 from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler

@@ -20,12 +20,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.cluster.interface import Cluster, Object, PatchType
+from muster.events.parse import STRUCTURED
 from muster.objects import resources
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import by_kind
 from muster.policy.model import Action, Plan, Verb
 from muster.policy.reasons import Reason
-from muster.replay.recorded_requests import STRUCTURED
 from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from muster.objects import yaml_files
-from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.files import RecordedRequest
 from muster.replay.replay import (
     ReplayResult,
     ReplayStack,

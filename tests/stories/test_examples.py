@@ -12,7 +12,7 @@ import pytest
 from muster.data import EVENTING
 from muster.objects.resources import JOBS, JOBSETS, TRAINJOBS, by_kind
 from muster.policy.group_labels import GATE, stamped_name
-from muster.replay.snapshots import Object, Objects, first, read_snapshots
+from muster.replay.snapshots import Object, Objects, read_snapshots
 from muster.simulator.controllers import node
 from muster.testing import RunningStack
 
@@ -69,7 +69,7 @@ def room(stage: RackStage) -> Iterator[None]:
 
 def objects_of(name: str) -> Objects:
     """Return the objects of an example."""
-    return copy.deepcopy(first(read_snapshots([EXAMPLES / f"{name}.yaml"])).objects)
+    return copy.deepcopy(read_snapshots([EXAMPLES / f"{name}.yaml"])[0].objects)
 
 
 def namespace_of(objects: Objects) -> str:

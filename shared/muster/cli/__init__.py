@@ -18,7 +18,7 @@ COMMANDS = {
     "lint": "Check policies and group labels in manifests, for CI.",
     "new-step": "Write the folder of a step of your own, with manifests and a test.",
     "plan": "Print a function's plan for an event, without a server.",
-    "record": "Record events of a cluster, or events sent to a port, into a file.",
+    "record": "Record the events of a cluster into a file.",
     "redrive": "List events that no function accepted, or send them again.",
     "replay": "Replay recorded events through the functions, on the embedded API server.",
     "run": "Run the whole local stack and watch gangs being scheduled.",

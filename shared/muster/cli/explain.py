@@ -35,7 +35,7 @@ from muster.policy.status.conditions import Condition, condition_type
 from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.groups import Group
 from muster.replay.files import BadFileError
-from muster.replay.snapshots import first, read_snapshots
+from muster.replay.snapshots import read_snapshots
 from muster.runtime import steps
 from muster.runtime.http.responses import first_fault
 
@@ -84,7 +84,7 @@ def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions
 
 def _of_files(paths: Sequence[Path], namespace: str, now: datetime) -> Iterator[str]:
     """Yield the explanation of each owner in files; print what is assumed, and what cannot be explained."""
-    assumed = assume_cluster(first(read_snapshots(paths)).objects, namespace or DEFAULT_NAMESPACE)
+    assumed = assume_cluster(read_snapshots(paths)[0].objects, namespace or DEFAULT_NAMESPACE)
     if not (assumed.owners or assumed.faults):
         raise BadInput(f"{', '.join(map(str, paths))}: has no TrainJob, JobSet, Job or runtime")
     for note in assumed.notes:

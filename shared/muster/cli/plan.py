@@ -11,13 +11,11 @@ from pydantic import ValidationError
 from muster.cli.common import BadInput, echo_data, errors_as_bad_input
 from muster.cluster.observe.snapshot import Snapshot
 from muster.events.parse import UnreadableEvent, parse
-from muster.replay.files import BadFileError
+from muster.replay.files import BadFileError, RecordedRequest, read_events, time_of
 from muster.replay.plans import Document, as_yaml, decide, subjects, to_document
-from muster.replay.recorded_requests import RecordedRequest, read_events, time_of
 from muster.replay.snapshots import (
     Objects,
-    choose,
-    first_with,
+    choose_for,
     missing_objects,
     objects_of_events,
     read_snapshots,
@@ -76,7 +74,7 @@ def command(
             raise BadInput(f"{event_file}: has {1 + len(more)} events; plan takes one, replay many")
         snapshots = read_snapshots(object_files)
         named = objects_of_events([request], owners_only=False)
-        snapshot = choose(snapshots, moment, lambda known: first_with(named, known))
+        snapshot = choose_for(named, snapshots, moment)
         for line in missing_objects(named, snapshot, snapshots):
             click.echo(f"muster: {line}", err=True)
         plans = _plans(step, request, snapshot.objects)

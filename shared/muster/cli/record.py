@@ -4,43 +4,28 @@ from __future__ import annotations
 
 import gzip
 import os
-import re
+import signal
 from collections import Counter
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
 import click
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.common import BadInput, CommandError, interrupt_by_signals
+from muster.cli.common import BadInput, CommandError
 from muster.replay.files import format_suffix
-from muster.replay.recording import CheckpointWriter, EventRecorder, OutputFile
+from muster.replay.recording import EventRecorder, MomentWriter, OutputFile
 from muster.simulator.overlays import load
 from muster.simulator.source import Source, start_all
 
-TICK_SECONDS = 0.5
-"""How often the time is checked."""
+MOMENT_SECONDS = 5.0
+"""Time between two moments; none is written without a new event."""
 
 WATCH_TIMEOUT_SECONDS = 10.0
 """How long to wait for the watches at the start; an API may not be served yet."""
-
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-class _Duration(click.ParamType[float]):
-    """A time in seconds, written as `90`, `2.5s`, `2m` or `1h`."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the seconds of a text."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
-        if match is None:
-            self.fail(f"{value!r} is not a time such as 30s, 2m or 1h", param, ctx)
-        return float(match[1]) * _UNITS[match[2]]
 
 
 @click.command("record")
@@ -54,24 +39,13 @@ class _Duration(click.ParamType[float]):
     help="Write the cluster's objects at several moments to this file, for `muster replay --objects`.",
 )
 @click.option(
-    "--every",
-    type=_Duration(),
-    default="5s",
-    show_default=True,
-    metavar="TIME",
-    help="Time between two moments; none is written without a new event.",
-)
-@click.option(
     "--for",
     "seconds",
-    type=_Duration(),
-    default=None,
-    metavar="TIME",
-    help="Stop after this time, such as 90s or 2m.",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Stop after this time.",
 )
-def command(
-    file: Path, options: KubeconfigOptions, objects_file: Path | None, every: float, seconds: float | None
-) -> None:
+def command(file: Path, options: KubeconfigOptions, objects_file: Path | None, seconds: float | None) -> None:
     """Record events into FILE (.jsonl or .jsonl.gz), one CloudEvent per line, until Ctrl-C.
 
     The cluster's API server is watched as the sources of eventing/overlays/cluster do, and FILE gets what
@@ -85,29 +59,30 @@ def command(
     for path in (file, objects_file):
         if path is not None and path.exists():
             raise BadInput(f"{path}: already exists")
-    interrupt_by_signals()
     with connected(options, "record") as cluster, ExitStack() as exits:
         client = cluster.client
         recorder = EventRecorder(_open(exits, file))
         sources = Source.all_of(load(), client, recorder.receive, api_server=client.url)
         specs = [source.spec for source in sources]
-        checkpoints = None
+        moments = None
         if objects_file is not None:
-            checkpoints = CheckpointWriter(_open(exits, objects_file), client, specs, every)
-            checkpoints.write("start")
-        start_all(sources, WATCH_TIMEOUT_SECONDS)
-        kinds = dict.fromkeys(kind.resource.kind for spec in specs for kind in spec.kinds)
-        click.echo(f"recording {', '.join(kinds)} of {client.url}; Ctrl-C stops it", err=True)
-        duration = _wait(inf if seconds is None else seconds, recorder, checkpoints)
-        recorder.ended.set()
+            moments = MomentWriter(_open(exits, objects_file), client, specs)
+            moments.write("start")
+        began = monotonic()
+        with _stopped_by_signals(recorder):
+            start_all(sources, WATCH_TIMEOUT_SECONDS)
+            kinds = dict.fromkeys(kind.resource.kind for spec in specs for kind in spec.kinds)
+            click.echo(f"recording {', '.join(kinds)} of {client.url}; Ctrl-C stops it", err=True)
+            _wait(inf if seconds is None else seconds, recorder, moments)
         for source in sources:
             source.stop()
-        if checkpoints is not None:
-            checkpoints.try_write("end")
-    interrupted: Counter[str] = sum((source.interrupted for source in sources), Counter())
-    _report(file, recorder, duration, interrupted)
-    if checkpoints is not None:
-        click.echo(f"{objects_file}: moments {', '.join(checkpoints.names)}")
+        if moments is not None:
+            moments.write("end")
+    _report(file, recorder, monotonic() - began)
+    for plural, number in sorted(sum((source.interrupted for source in sources), Counter()).items()):
+        click.echo(f"  interrupted: {number} watches of {plural}; changes may be missing")
+    if moments is not None:
+        click.echo(f"{objects_file}: moments {', '.join(moments.names)}")
     if recorder.error is not None:
         raise CommandError(f"{file}: {recorder.error.strerror}")
 
@@ -121,28 +96,32 @@ def _open(exits: ExitStack, path: Path) -> OutputFile:
     return exits.enter_context(gzip.GzipFile(fileobj=file, mode="wb"))
 
 
-def _wait(seconds: float, recorder: EventRecorder, checkpoints: CheckpointWriter | None) -> float:
-    """Write checkpoints until Ctrl-C, an error or the time is over; return how many seconds it took."""
-    began = monotonic()
+@contextmanager
+def _stopped_by_signals(recorder: EventRecorder) -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM end the recording, also one that a shell started in the background."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: recorder.ended.set()) for number in numbers]
     try:
-        while (left := began + seconds - monotonic()) > 0 and not recorder.ended.wait(
-            min(TICK_SECONDS, left)
-        ):
-            if checkpoints is not None:
-                checkpoints.write_if_due(recorder.recorded.total())
-    except KeyboardInterrupt:
-        pass
-    return monotonic() - began
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
-def _report(file: Path, recorder: EventRecorder, seconds: float, interrupted: Counter[str]) -> None:
-    """Print the number of recorded events by kind and verb, and of those left out by reason."""
+def _wait(seconds: float, recorder: EventRecorder, moments: MomentWriter | None) -> None:
+    """Write moments until a signal, an error or the time is over."""
+    end, known = monotonic() + seconds, 0
+    while not recorder.ended.wait(max(0.0, min(MOMENT_SECONDS, end - monotonic()))) and monotonic() < end:
+        if moments is not None and recorder.recorded.total() != known:
+            known = recorder.recorded.total()
+            moments.write()
+    recorder.ended.set()
+
+
+def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
+    """Print the number of recorded events by kind and verb."""
     click.echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
     counted = sorted(recorder.recorded.items())
     for kind in dict.fromkeys(kind for (kind, _), _ in counted):
         counts = [f"{count} {verb}" for (other, verb), count in counted if other == kind]
         click.echo(f"  {kind}: {', '.join(counts)}")
-    for reason, count in sorted(recorder.left_out.items()):
-        click.echo(f"  left out: {count} {reason}")
-    for plural, number in sorted(interrupted.items()):
-        click.echo(f"  interrupted: {number} watches of {plural}; changes may be missing")

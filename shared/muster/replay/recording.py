@@ -14,18 +14,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from time import monotonic
-from typing import IO, Any
+from typing import IO
 
 import yaml
 
 from muster.cluster.errors import ClusterError, Gone
 from muster.cluster.http.client import Client
 from muster.cluster.interface import POLICY_NAMESPACE
-from muster.events.dead_letters import BROKER_EXTENSIONS
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource, by_kind
+from muster.objects.yaml_files import SafeDumper
 from muster.policy.group_labels import GATED, GROUP
 from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY, LOCKED_KEY
-from muster.replay.redaction import is_secret, redact_attribute, redact_runtime_snapshot, without_secrets
+from muster.replay.redaction import is_secret, redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object
 from muster.simulator.broker import CloudEvent
 from muster.simulator.controllers.trainer import SNAPSHOT_SUFFIX
@@ -33,17 +33,14 @@ from muster.simulator.source import SourceSpec, WatchedKind, namespaces_of
 
 OutputFile = IO[bytes] | gzip.GzipFile
 
-_LEFT_OUT = {"Secret": "about a Secret", "ConfigMap": "about a ConfigMap"}
-_NOT_JSON = "with data that is not JSON"
 _log = logging.getLogger(__name__)
 
 
 class EventRecorder:
-    """Writes events to a file until `ended` is set; thread-safe.
+    """Writes the events of sources, but those about ConfigMaps, to a file until `ended` is set; thread-safe.
 
     Attributes:
         recorded: the number of events by kind and verb, `("Job", "add")`.
-        left_out: the number of events that were not recorded, by reason.
         error: why an event could not be written, which ends the recording; None if all could.
     """
 
@@ -51,103 +48,63 @@ class EventRecorder:
         self._file = file
         self._lock = threading.Lock()
         self.recorded: Counter[tuple[str, str]] = Counter()
-        self.left_out: Counter[str] = Counter()
         self.ended = threading.Event()
         self.error: OSError | None = None
 
     def receive(self, headers: Mapping[str, str], body: bytes) -> int:
-        """Record the event of a request, or count it as left out; return the status of the answer."""
+        """Record the event of a request; return the status of the answer."""
         event = CloudEvent.from_http(headers, body)
-        line = _line(event)
-        with self._lock:
-            if isinstance(line, str):
-                self.left_out[line] += 1
-            elif not self.ended.is_set():
-                self._write(line, event)
+        if event["kind"] not in {"ConfigMap", "Secret"}:
+            # ASCII only: some readers take U+2028 for the end of a line.
+            line = json.dumps(without_secrets(event.structured()), separators=(",", ":")).encode() + b"\n"
+            with self._lock:
+                if not self.ended.is_set():
+                    self._write(line, (event["kind"], event["type"].rpartition(".")[2]))
         return HTTPStatus.ACCEPTED
 
-    def _write(self, line: bytes, event: CloudEvent) -> None:
+    def _write(self, line: bytes, counted: tuple[str, str]) -> None:
         try:
             self._file.write(line)
             self._file.flush()
-            self.recorded[event["kind"], event["type"].rpartition(".")[2]] += 1
+            self.recorded[counted] += 1
         except OSError as error:
             self.error = error
             self.ended.set()
 
 
-def _line(event: CloudEvent) -> bytes | str:
-    """Return the line to record for an event, or the reason not to record it as str."""
-    if event["kind"] in _LEFT_OUT:
-        return _LEFT_OUT[event["kind"]]
-    try:
-        envelope = event.structured()
-    except ValueError:
-        return _NOT_JSON
-    data = envelope.get("data")
-    if "data_base64" in envelope:
-        return _NOT_JSON
-    if isinstance(data, dict) and is_secret(data):
-        return _LEFT_OUT["Secret"]
-    recorded = {
-        name: without_secrets(value) if name == "data" else redact_attribute(value)
-        for name, value in envelope.items()
-        if name not in BROKER_EXTENSIONS
-    }
-    # ASCII only: some readers take U+2028 for the end of a line.
-    return json.dumps(recorded, separators=(",", ":")).encode() + b"\n"
-
-
-class CheckpointWriter:
+class MomentWriter:
     """Writes the objects that the sources watch, and those that the functions read besides, as moments.
 
     A moment is not atomic: the kinds are listed one after the other.
-
-    Args:
-        file: the file.
-        client: of the cluster.
-        specs: the sources whose kinds are listed.
-        every: seconds between two moments.
 
     Attributes:
         names: of the moments written so far.
     """
 
-    def __init__(self, file: OutputFile, client: Client, specs: Sequence[SourceSpec], every: float) -> None:
+    def __init__(self, file: OutputFile, client: Client, specs: Sequence[SourceSpec]) -> None:
         self._file = file
         self._client = client
         self._specs = specs
-        self._every = every
-        self._began = self._last = monotonic()
-        self._events_at_last = 0
+        self._began = monotonic()
         self.names: list[str] = []
 
     def write(self, name: str = "") -> None:
         """Write a moment; without a name it is named after the seconds since the first, `12 s`.
 
-        Raises:
-            ClusterError: the API server refused or did not answer; nothing was written.
+        If the API server refuses, a warning is logged, since recording goes on.
         """
         seconds = monotonic() - self._began
         moment = name or f"{seconds:.0f} s"
-        items = [without_secrets(body) for body in self._objects() if not is_secret(body)]
-        document = {"apiVersion": "v1", "kind": "List", "moment": moment, "time": round(seconds, 3)}
-        self._file.write(f"---\n{_as_yaml(document | {'items': items})}".encode())
-        self._file.flush()
-        self.names.append(moment)
-
-    def try_write(self, name: str = "") -> None:
-        """Write a moment; log a warning if the API server refuses, since recording goes on."""
         try:
-            self.write(name)
+            items = [without_secrets(body) for body in self._objects() if not is_secret(body)]
         except ClusterError as error:
             _log.warning("no moment was written: %s", error)
-
-    def write_if_due(self, events: int) -> None:
-        """Write a moment if the interval has passed and more events were recorded since the last."""
-        if events != self._events_at_last and monotonic() >= self._last + self._every:
-            self.try_write()
-            self._last, self._events_at_last = monotonic(), events
+            return
+        document = {"apiVersion": "v1", "kind": "List", "moment": moment, "time": round(seconds, 3)}
+        text: str = yaml.dump(document | {"items": items}, Dumper=SafeDumper, sort_keys=False, width=110)
+        self._file.write(f"---\n{text}".encode())
+        self._file.flush()
+        self.names.append(moment)
 
     def _objects(self) -> Iterator[Object]:
         """Yield what belongs to the watched objects, then these."""
@@ -194,12 +151,6 @@ class CheckpointWriter:
     def _get(self, resource: Resource, name: str, namespace: str = "") -> list[Object]:
         body = self._client.get(resource, name, namespace)
         return [] if body is None else [body]
-
-
-def _as_yaml(value: Any) -> str:
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(value, Dumper=dumper, sort_keys=False, width=110)
-    return text
 
 
 def _with_data(config_map: Object, data: dict[str, str]) -> Object:

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 import yaml
 
@@ -60,12 +59,6 @@ def without_secrets(value: Any) -> Any:
         return value
     removed = {"data", "stringData", "items"} if is_secret(value) else {"managedFields"}
     return {name: _redacted(name, field) for name, field in value.items() if name not in removed}
-
-
-def redact_attribute(text: str) -> str:
-    """Return an attribute of an event without what may be secret in a URL; a URI stays one."""
-    redacted: str = without_secrets(text)
-    return redacted.replace(LEFT_OUT, quote(LEFT_OUT))
 
 
 def redact_runtime_snapshot(text: str) -> str:

@@ -17,8 +17,7 @@ from muster.cluster.versioned import Versioned
 from muster.objects.resources import POD_GROUPS, Resource, is_known
 from muster.policy.group_labels import is_musters
 from muster.replay.activity import Activity, ActivityHandler
-from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.files import BadFileError, RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from muster.runtime import steps
 from muster.runtime.config import Settings
@@ -125,11 +124,6 @@ def event_of(request: RecordedRequest) -> CloudEvent:
     except NotAnEventError as error:
         raise BadFileError(request.location, str(error)) from None
     return event.without(TTL)
-
-
-def without_groups(objects: Objects) -> Objects:
-    """Return objects without the groups and Workloads of Muster."""
-    return [body for body in objects if not is_musters_group(body)]
 
 
 def is_musters_group(body: Object) -> bool:

@@ -6,7 +6,7 @@ A List with the field `moment` is a moment of a recording, as `muster.replay.rec
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,17 +14,13 @@ from typing import Any
 from muster.events.model import Happened, ResourceEvent
 from muster.events.parse import UnreadableEvent, parse
 from muster.policy.owners import kind_of
-from muster.replay.files import BadFileError, read_text, yaml_documents
-from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.files import BadFileError, RecordedRequest, read_text, yaml_documents
 
 Object = dict[str, Any]
 Objects = list[Object]
 
 Named = tuple[str, str, str]
 """Kind, namespace and name of an object."""
-
-SHOWN = 3
-"""So many missing objects are named; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -83,28 +79,35 @@ def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedOb
             yield LocatedObject(path, number, body)
 
 
-def choose(
-    snapshots: Sequence[RecordedObjects],
-    checkpoint: str,
-    default: Callable[[Sequence[RecordedObjects]], RecordedObjects],
-) -> RecordedObjects:
-    """Return the objects at a moment, or those that `default` chooses if its name is "".
+def choose(snapshots: Sequence[RecordedObjects], moment: str = "") -> RecordedObjects:
+    """Return the objects at a moment, of the first moment without a name.
 
     Raises:
         LookupError: there is no such moment; the message lists those that there are.
     """
-    if not checkpoint:
-        return default(snapshots)
-    chosen = next((snapshot for snapshot in snapshots if snapshot.checkpoint == checkpoint), None)
+    chosen = next((snapshot for snapshot in snapshots if moment in {"", snapshot.checkpoint}), None)
     if chosen is None:
         known = ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
-        raise LookupError(f"no moment {checkpoint!r}; known: {known or 'none'}")
+        raise LookupError(f"no moment {moment!r}; known: {known or 'none'}")
     return chosen
 
 
-def first(snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
-    """Return the earliest snapshot."""
-    return snapshots[0]
+def choose_for(
+    objects: Sequence[Named], snapshots: Sequence[RecordedObjects], moment: str
+) -> RecordedObjects:
+    """Return a moment; without its name the first with the most of the objects and, of these, with a pod.
+
+    It is the earliest at which the functions can act on the events: later ones have their groups already.
+
+    Raises:
+        LookupError: there is no such moment; the message lists those that there are.
+    """
+    if moment:
+        return choose(snapshots, moment)
+    counts = [len(set(objects) & _names(snapshot.objects)) for snapshot in snapshots]
+    candidates = [snapshot for count, snapshot in zip(counts, snapshots, strict=True) if count == max(counts)]
+    with_pod = (one for one in candidates if any(body["kind"] == "Pod" for body in one.objects))
+    return next(with_pod, candidates[0])
 
 
 def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> list[Named]:
@@ -124,32 +127,18 @@ def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool 
     return [named for named, remains in exists.items() if remains]
 
 
-def first_with(objects: Iterable[Named], snapshots: Sequence[RecordedObjects]) -> RecordedObjects:
-    """Return the first snapshot with the most of the objects and, of these, with a pod.
-
-    It is the earliest at which the functions can act on the events: later ones have their groups already.
-    """
-    wanted = set(objects)
-    counts = [len(wanted & _names(snapshot.objects)) for snapshot in snapshots]
-    candidates = [snapshot for count, snapshot in zip(counts, snapshots, strict=True) if count == max(counts)]
-    with_pod = (one for one in candidates if any(body["kind"] == "Pod" for body in one.objects))
-    return next(with_pod, candidates[0])
-
-
 def missing_objects(
     objects: Iterable[Named], chosen: RecordedObjects, snapshots: Sequence[RecordedObjects]
 ) -> Iterator[str]:
     """Yield a line for each object that a snapshot lacks, with the first moment that has it."""
     present = _names(chosen.objects)
-    lacking = [named for named in objects if named not in present]
     place = f"moment {chosen.checkpoint!r}" if chosen.checkpoint else "--objects"
-    for named in lacking[:SHOWN]:
-        kind, namespace, name = named
-        elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.objects)]
-        advice = f"; --moment {shlex.quote(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
-        yield f"{place} lacks {kind} {namespace}/{name}, which events name{advice}"
-    if len(lacking) > SHOWN:
-        yield f"{place} lacks {len(lacking) - SHOWN} more objects that events name"
+    for named in objects:
+        if named not in present:
+            kind, namespace, name = named
+            elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.objects)]
+            advice = f"; --moment {shlex.quote(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
+            yield f"{place} lacks {kind} {namespace}/{name}, which events name{advice}"
 
 
 def _names(objects: Iterable[Object]) -> set[Named]:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from muster.cluster.observe.snapshot import Snapshot
-from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events, time_of
+from muster.events.parse import STRUCTURED
+from muster.replay.files import BadFileError, RecordedRequest, read_events, time_of
 from muster.replay.replay import event_of
 from muster.replay.snapshots import Object, Objects, read_snapshots
 from muster.simulator.source import ChangeType, Mode, to_event

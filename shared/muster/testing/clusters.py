@@ -21,7 +21,7 @@ from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.resources import Resource, by_kind
 from muster.replay.activity import Activity, ActivityHandler
-from muster.replay.recorded_requests import RecordedRequest
+from muster.replay.files import RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler

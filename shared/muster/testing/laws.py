@@ -19,8 +19,8 @@ from muster.cluster.versioned import Versioned
 from muster.events.model import ResourceEvent
 from muster.events.parse import parse
 from muster.policy.model import Decision, NoOp, Plan
+from muster.replay.files import RecordedRequest
 from muster.replay.plans import subjects
-from muster.replay.recorded_requests import RecordedRequest
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer, resource_definitions

@@ -8,8 +8,8 @@ from datetime import datetime
 from muster.cluster.interface import Cluster
 from muster.events.parse import parse
 from muster.policy.model import Action, Decision, NoOp
+from muster.replay.files import RecordedRequest
 from muster.replay.plans import as_yaml, decide, subjects, to_document
-from muster.replay.recorded_requests import RecordedRequest
 from muster.runtime.step import Step
 from muster.testing.cases import Case
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from muster.data import RECORDINGS
-from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events
+from muster.events.parse import STRUCTURED
+from muster.replay.files import RecordedRequest, read_events
 from muster.replay.replay import event_of
-from muster.replay.snapshots import Object, Objects, RecordedObjects, choose, first, read_snapshots
+from muster.replay.snapshots import Object, Objects, RecordedObjects, choose, read_snapshots
 from muster.testing.cases import Case, envelope, sweep
 
 SWEEP = "sweep"
@@ -67,7 +68,7 @@ class Recording:
         """
         if not self.moments:
             raise LookupError(f"{self.name}: no objects were recorded; read it with its file of objects")
-        return copy.deepcopy(choose(self.moments, moment, first).objects)
+        return copy.deepcopy(choose(self.moments, moment).objects)
 
     def about(self, request: RecordedRequest) -> tuple[RecordedRequest, ...]:
         """Return all events about the object of an event, that one included."""

@@ -7,7 +7,7 @@ import copy
 import pytest
 
 from muster.data import EVENTING
-from muster.replay.snapshots import first, read_snapshots
+from muster.replay.snapshots import read_snapshots
 from muster.replay.summary import group_of
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object, a_job, with_policy
@@ -36,7 +36,7 @@ workload:
 
 def replicas() -> Object:
     """The example: two replicas of a leader and four workers."""
-    objects = first(read_snapshots([EVENTING / "examples" / "replicas-in-racks.yaml"])).objects
+    objects = read_snapshots([EVENTING / "examples" / "replicas-in-racks.yaml"])[0].objects
     (jobset,) = (obj for obj in objects if obj["kind"] == "JobSet")
     return copy.deepcopy(jobset)
 

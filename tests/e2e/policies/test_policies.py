@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from muster.data import EVENTING
-from muster.replay.snapshots import first, read_snapshots
+from muster.replay.snapshots import read_snapshots
 from muster.replay.summary import group_of
 from tests.e2e.support.owners import (
     POLICY,
@@ -29,7 +29,7 @@ ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 
 def example(name: str) -> list[Object]:
     """The objects of an example, without its namespace: each story has one of its own."""
-    objects = first(read_snapshots([EVENTING / "examples" / f"{name}.yaml"])).objects
+    objects = read_snapshots([EVENTING / "examples" / f"{name}.yaml"])[0].objects
     return [copy.deepcopy(obj) for obj in objects if obj["kind"] != "Namespace"]
 
 

@@ -25,7 +25,6 @@ CASES: list[tuple[list[str], list[str]]] = [
     ([*EVENT, "{event}", "--objects", "{list}"], ["list.yaml"]),
     ([*EVENT, "{event}", "--objects", "{wrong}"], ["parallelism"]),
     ([*EVENT, "{event}", *OBJECTS, "--moment", "x"], ["'x'"]),
-    (["replay", "{event}", "--to", "127.0.0.1:1"], ["--to", "127.0.0.1:1"]),
     (["record", "e.jsonl", "--for", "soon"], ["--for", "soon"]),
     (["record", "e.json"], ["e.json", ".jsonl.gz"]),
     (["record", "{recorded}"], ["e.jsonl", "already exists"]),

@@ -10,7 +10,6 @@ from click.testing import Result
 
 from tests.unit.cli.conftest import Filed, Muster, assert_names
 from tests.unit.cli.sample import UID, a_job, a_namespace, a_pod, an_event, as_yaml
-from tests.unit.cluster.scripted import ScriptedResponse, serving
 
 GROUP = f"sweep-main-{UID[:8]}"
 CLUSTER = as_yaml(a_namespace(), a_job(), a_pod())
@@ -72,17 +71,3 @@ def test_the_moment_that_has_the_job_of_the_events_is_taken(muster: Muster, file
     assert ended(missed)["workloads"] == []
     (line,) = missed.stderr.splitlines()
     assert_names(line, "'start'", "Job team/sweep", "--moment end")
-
-
-def test_sent_events_are_answered_by_a_function(muster: Muster, filed: Filed) -> None:
-    """A line for each answer; one that is refused makes the exit status 1."""
-    stream = [an_event(id=str(number), namespace="team", name=f"sweep-{number}") for number in (1, 2)]
-    refusal = {"reason": "Conflict", "message": "changed meanwhile"}
-    with serving(ScriptedResponse(202), ScriptedResponse(409, refusal)) as function:
-        result = muster("replay", filed("e.json", stream), "--to", function.url)
-    assert result.exit_code == 1
-    first, second, summary = result.stdout.splitlines()
-    assert_names(first, "Job team sweep-1", "202")
-    assert_names(second, "sweep-2", "409", "Conflict", "changed meanwhile")
-    assert_names(summary, "2 events", "1 accepted", "1 refused")
-    assert [request.headers["ce-id"] for request in function.requests] == ["1", "2"]

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from muster.replay.files import BadFileError
-from muster.replay.recorded_requests import STRUCTURED, RecordedRequest, read_events
+from muster.events.parse import STRUCTURED
+from muster.replay.files import BadFileError, RecordedRequest, read_events
 from muster.replay.snapshots import (
     RecordedObjects,
     choose,
-    first,
-    first_with,
+    choose_for,
     missing_objects,
     objects_of_events,
     read_snapshots,
@@ -92,10 +91,10 @@ def test_moments_share_the_objects_outside_of_them(tmp_path: Path) -> None:
     """A moment is chosen by name, or by the objects of events: the first that has them and a pod."""
     moments = read_snapshots([a_file(tmp_path, "o.yaml", MOMENTS)])
     assert [names(moment) for moment in moments] == [["node-1", "a"], ["node-1", "a", "a-0"]]
-    assert choose(moments, "start", first) is moments[0]
-    assert first_with([("Job", "", "a")], moments) is moments[1]
+    assert choose(moments, "start") is moments[0]
+    assert choose_for([("Job", "", "a")], moments, "") is moments[1]
     with pytest.raises(LookupError, match="'start', 'all bound'"):
-        choose(moments, "end", first)
+        choose(moments, "end")
 
 
 def test_objects_that_a_moment_lacks_are_named(tmp_path: Path) -> None:
