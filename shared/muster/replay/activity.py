@@ -24,8 +24,6 @@ class Activity:
         reason: a `muster.policy.reasons.Reason` or the class of an error.
         message: the reason as a sentence.
         actions: how many writes were executed.
-        status: the HTTP status of the answer.
-        milliseconds: from the request to the answer; 0 for an object of a sweep.
     """
 
     at: float
@@ -36,8 +34,6 @@ class Activity:
     reason: str
     message: str
     actions: int
-    status: int
-    milliseconds: float
 
     @property
     def acted(self) -> bool:
@@ -50,9 +46,8 @@ class Activity:
         name = "/".join(filter(None, (fields.get("namespace"), fields.get("name"))))
         trigger = str(fields.get("type", "")).rpartition(".")[2]
         about = f"{fields.get('kind', '')} {name}".strip()
-        same = {key: fields[key] for key in ("step", "outcome", "reason", "actions", "status")}
-        milliseconds = fields.get("duration_ms", 0.0)
-        return cls(at=at, trigger=trigger, about=about, message=message, milliseconds=milliseconds, **same)
+        same = {key: fields[key] for key in ("step", "outcome", "reason", "actions")}
+        return cls(at=at, trigger=trigger, about=about, message=message, **same)
 
 
 class ActivityHandler(logging.Handler):

@@ -7,7 +7,7 @@ functions change it. Their writes become events, as ApiServerSource would send t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -83,7 +83,7 @@ def replay(
     sweep: bool = False,
     overlay: Path = CLUSTER,
 ) -> ReplayResult:
-    """Deliver events until no function writes.
+    """Deliver events, and a sweep if wanted, until no function writes.
 
     Args:
         requests: the recorded events.
@@ -132,36 +132,34 @@ def is_musters_group(body: Object) -> bool:
     return body["kind"] in GROUP_KINDS and isinstance(labels, dict) and is_musters(labels)
 
 
-@dataclass
 class ReplayStack:
     """The embedded API server, the broker and the functions for one snapshot.
 
-    Attributes:
+    Args:
         objects: the cluster at the start.
         now: the only time the functions see.
+        overlay: as of `replay`.
     """
 
-    objects: Objects
-    now: datetime
-    activities: list[Activity] = field(default_factory=list)
-    dead_letters: list[CloudEvent] = field(default_factory=list)
-    overlay: Path = CLUSTER
-    server: ApiServer = field(init=False)
-    _watched: dict[str, Object] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        self.server = ApiServer(release=_release_of(self.overlay))
+    def __init__(self, objects: Objects, now: datetime, overlay: Path = CLUSTER) -> None:
+        self._objects = objects
+        self._now = now
+        self._overlay = overlay
+        self._watched: dict[str, Object] = {}
+        self.activities: list[Activity] = []
+        self.dead_letters: list[CloudEvent] = []
+        self.server = ApiServer(release=_release_of(overlay))
 
     def __enter__(self) -> Self:
         self.server.start()
-        self.server.load(_definitions())
+        self.server.load(resource_definitions())
         try:
-            self.server.load(_known_objects(self.objects))
+            self.server.load(filter(_is_replayed, self._objects))
         except ApiError as error:
             self.server.stop()
             raise BadFileError("objects", error.message) from None
         self._client = Direct.to(self.server, user_agent="muster-replay")
-        self._broker = Broker(_wiring_of(self.overlay), self._subscribers(), workers=0, clock=lambda: "")
+        self._broker = Broker(_wiring_of(self._overlay), self._subscribers(), workers=0, clock=lambda: "")
         self._watched = self._list_watched()
         return self
 
@@ -190,9 +188,9 @@ class ReplayStack:
         )
 
     def _subscribers(self) -> Mapping[str, Target | str]:
-        files = step_files(self.overlay)
+        files = step_files(self._overlay)
         subscribers: dict[str, Target | str] = {}
-        for trigger in _wiring_of(self.overlay).triggers:
+        for trigger in _wiring_of(self._overlay).triggers:
             file = steps.step_file(trigger.subscriber.rpartition("/")[2], files)
             subscribers[trigger.subscriber] = self._function(file)
             if trigger.delivery.dead_letter:
@@ -203,7 +201,7 @@ class ReplayStack:
         step = steps.load_step(file)
         cluster = Versioned(Direct.to(self.server, user_agent=step.manager))
         handler = Handler(
-            step, cluster, Settings(deadline_seconds=60, sweep_jitter_seconds=0), lambda: self.now
+            step, cluster, Settings(deadline_seconds=60, sweep_jitter_seconds=0), lambda: self._now
         )
 
         def call(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG001
@@ -232,7 +230,7 @@ class ReplayStack:
         """Return all objects that the sources watch, by UID."""
         return {
             body["metadata"]["uid"]: body
-            for resource, selector in _watched_kinds(self.overlay)
+            for resource, selector in _watched_kinds(self._overlay)
             for body in self._client.list(resource, labels=selector)
         }
 
@@ -246,12 +244,7 @@ def _version(body: Object) -> int:
     return int(body["metadata"]["resourceVersion"])
 
 
-def _known_objects(objects: Objects) -> Objects:
-    """Return the objects of served kinds but admission policies, which may take minutes for each write."""
-    known = [body for body in objects if is_known(body["apiVersion"], body["kind"])]
-    return [body for body in known if not body["apiVersion"].startswith("admissionregistration.k8s.io/")]
-
-
-@cache
-def _definitions() -> list[Object]:
-    return resource_definitions()
+def _is_replayed(body: Object) -> bool:
+    """Whether a kind is served here; admission policies are not, as they may take minutes for each write."""
+    group = body["apiVersion"].partition("/")[0]
+    return is_known(body["apiVersion"], body["kind"]) and group != "admissionregistration.k8s.io"

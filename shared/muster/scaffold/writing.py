@@ -15,9 +15,8 @@ from muster.objects import yaml_files
 from muster.objects.yaml_files import SafeDumper
 from muster.runtime.steps import step_names
 from muster.scaffold.reactions import EventKind
-from muster.testing.cases import EVENT_FILE, OBJECTS_FILE, Case, envelope
+from muster.testing.cases import EVENT_FILE, OBJECTS_FILE, Case, envelope, plan_of
 from muster.testing.manifests import load_step
-from muster.testing.planning import plan_of
 from muster.testing.recordings import shipped, slim, slim_event
 
 _KUBERNETES = frozenset({"admin", "cluster-admin", "default", "edit", "view"})

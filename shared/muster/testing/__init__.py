@@ -1,10 +1,9 @@
 """Test helpers for steps: recordings, cases, plans and laws. The fixtures of pytest are in `plugin`."""
 
-from muster.testing.cases import Case, change, sweep
+from muster.testing.cases import Case, Planned, change, plan_of, sweep
 from muster.testing.clusters import Delivered, EmbeddedCluster, RunningStack
 from muster.testing.laws import LAWS, check_laws
 from muster.testing.manifests import check_manifests, load_step
-from muster.testing.planning import Planned, plan_of
 from muster.testing.recordings import Recording, shipped
 
 __all__ = [

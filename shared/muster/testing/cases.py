@@ -1,4 +1,4 @@
-"""Cases: one event, and the objects of the cluster when a step handles it."""
+"""Cases: one event, and the objects of the cluster when a step handles it; and what a step plans for them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from muster.cluster.interface import Cluster
 from muster.cluster.observe.snapshot import Snapshot
-from muster.events.parse import STRUCTURED
+from muster.events.parse import STRUCTURED, parse
+from muster.policy.model import Action, Decision, NoOp
 from muster.replay.files import BadFileError, RecordedRequest, read_events, time_of
+from muster.replay.plans import as_yaml, decide, subjects, to_document
 from muster.replay.replay import event_of
 from muster.replay.snapshots import Object, Objects, read_snapshots
+from muster.runtime.step import Step
 from muster.simulator.source import ChangeType, Mode, to_event
 
 EVENT_FILE, OBJECTS_FILE = "event.json", "cluster.yaml"
@@ -106,3 +110,63 @@ def structured(event: Mapping[str, Any], location: str = "event") -> RecordedReq
 def envelope(request: RecordedRequest) -> Object:
     """Return an event as a JSON object with its attributes and data, whichever mode it was sent in."""
     return event_of(request).structured()
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The decisions of a step: one for an event, one for each object of a sweep.
+
+    Attributes:
+        step: the step.
+        decisions: each a `Plan` or a `NoOp`.
+    """
+
+    step: Step
+    decisions: tuple[Decision, ...]
+
+    @property
+    def decision(self) -> Decision:
+        """The only decision.
+
+        Raises:
+            ValueError: it was a sweep that found another number of objects.
+        """
+        if len(self.decisions) != 1:
+            raise ValueError(f"{self.step.name} made {len(self.decisions)} decisions; look at `decisions`")
+        return self.decisions[0]
+
+    @property
+    def reason(self) -> str:
+        """The reason of the only decision."""
+        return str(self.decision.reason)
+
+    @property
+    def message(self) -> str:
+        """The message of the only decision."""
+        return self.decision.message
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The writes of all decisions."""
+        plans = [decision for decision in self.decisions if not isinstance(decision, NoOp)]
+        return tuple(action for plan in plans for action in plan.actions)
+
+    def as_yaml(self) -> str:
+        """Return the decisions as `muster plan` prints them; equal decisions give equal text."""
+        return as_yaml(to_document(self.step, decision) for decision in self.decisions)
+
+
+def plan_of(step: Step, case: Case) -> Planned:
+    """Return the plans of a step for a case, without a server and without writes.
+
+    Raises:
+        UnreadableEvent: the event is no CloudEvent, or one of ApiServerSource without its object.
+        pydantic.ValidationError: a field of an object has a type that no API server would have stored.
+    """
+    return Planned(step, tuple(decisions(step, case.event, case.cluster(), case.now)))
+
+
+def decisions(step: Step, request: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
+    """Return the decisions of a step for an event, one for each subject."""
+    event = parse(request.headers, request.body)
+    return [decide(step, subject, cluster, now) for subject in subjects(step, event, cluster)]

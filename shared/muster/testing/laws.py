@@ -10,8 +10,6 @@ import copy
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache
-from typing import Any
 
 from muster.cluster.interface import Cluster
 from muster.cluster.observe.snapshot import Snapshot
@@ -25,8 +23,7 @@ from muster.replay.snapshots import Object, Objects
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
-from muster.testing.cases import Case, envelope, structured
-from muster.testing.planning import decisions
+from muster.testing.cases import Case, decisions, envelope, structured
 
 AGAIN = 3
 """Maximum runs of a step whose decision asks for a retry, for example while an object is being deleted."""
@@ -146,7 +143,7 @@ def carry_out(step: Step, request: RecordedRequest, cluster: Cluster, now: datet
 def cluster_of(objects: Objects, step: Step) -> Iterator[Cluster]:
     """Run an embedded API server with these objects; yield its client."""
     with ApiServer() as server:
-        server.load(_definitions())
+        server.load(resource_definitions())
         server.load(objects)
         yield Versioned(Direct.to(server, user_agent=step.manager))
 
@@ -184,8 +181,3 @@ def _named(obj: Object) -> tuple[str, str, str]:
 
 def _writes(decision: Decision) -> bool:
     return isinstance(decision, Plan) and bool(decision.actions)
-
-
-@cache
-def _definitions() -> list[Any]:
-    return resource_definitions()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -11,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from muster.data import RECORDINGS
-from muster.events.parse import STRUCTURED
 from muster.replay.files import RecordedRequest, read_events
 from muster.replay.replay import event_of
 from muster.replay.snapshots import Object, Objects, RecordedObjects, choose, read_snapshots
-from muster.testing.cases import Case, envelope, sweep
+from muster.simulator.broker import CloudEvent
+from muster.testing.cases import Case, envelope, structured, sweep
 
 SWEEP = "sweep"
 """The name of a sweep in place of a recorded event."""
@@ -51,9 +50,9 @@ class Recording:
         Raises:
             LookupError: there are fewer such events; the message counts the events of each description.
         """
-        matching = [request for request, known in self._described if known == description]
+        matching = [request for request, event in self._parsed if describe(event) == description]
         if not 1 <= number <= len(matching):
-            known = sorted({known for _, known in self._described})
+            known = sorted({describe(event) for _, event in self._parsed})
             raise LookupError(
                 f"{self.name}: {description!r} was recorded {len(matching)} times, so there is no number "
                 f"{number}; recorded were {', '.join(known)}"
@@ -72,7 +71,8 @@ class Recording:
 
     def about(self, request: RecordedRequest) -> tuple[RecordedRequest, ...]:
         """Return all events about the object of an event, that one included."""
-        return self._by_subject.get(event_of(request)["subject"], ())
+        subject = event_of(request)["subject"]
+        return tuple(other for other, event in self._parsed if event["subject"] == subject)
 
     def case(
         self, description: str, *, moment: str = "", number: int = 1, more: Iterable[Object] = ()
@@ -89,21 +89,12 @@ class Recording:
         return Case.of(request, objects, older=self.about(request))
 
     @cached_property
-    def _described(self) -> list[tuple[RecordedRequest, str]]:
-        return [(request, describe(request)) for request in self.events]
-
-    @cached_property
-    def _by_subject(self) -> dict[str, tuple[RecordedRequest, ...]]:
-        found: dict[str, tuple[RecordedRequest, ...]] = {}
-        for request in self.events:
-            subject = event_of(request)["subject"]
-            found[subject] = (*found.get(subject, ()), request)
-        return found
+    def _parsed(self) -> list[tuple[RecordedRequest, CloudEvent]]:
+        return [(request, event_of(request)) for request in self.events]
 
 
-def describe(request: RecordedRequest) -> str:
+def describe(event: CloudEvent) -> str:
     """Kind and change of an event, `PodGroup update`; the type of an event that is about no object."""
-    event = event_of(request)
     kind, change = event["kind"], event["type"].rpartition(".")[2]
     return f"{kind} {change}" if kind else event["type"]
 
@@ -150,9 +141,7 @@ def slim(data: Any) -> Any:
 
 def slim_event(request: RecordedRequest) -> RecordedRequest:
     """Return a structured event with slim data."""
-    event = slim(envelope(request))
-    body = json.dumps(event).encode()
-    return RecordedRequest({"content-type": STRUCTURED}, body, request.location)
+    return structured(slim(envelope(request)), request.location)
 
 
 _NOISE = frozenset(

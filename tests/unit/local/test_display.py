@@ -74,7 +74,7 @@ def test_a_report_has_a_few_lines() -> None:
     run.ended = 3.0
     lifted, reason = "PodGroup indexed-job/llama-main-33333333", "GatesLifted"
     activities = [
-        Activity(2.0, "patch_pods", "add", about, "done", reason, "4 pods", 4, 202, 1.0)
+        Activity(2.0, "patch_pods", "add", about, "done", reason, "4 pods", 4)
         for about in (lifted, "PodGroup torch/x")
     ]
     output = io.StringIO()
