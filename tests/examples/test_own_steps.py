@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from muster.cli.new_step import REACTIONS, write_step
 from muster.data import EVENTING
 from muster.local.stack import WsgiServer
 from muster.local.stories.story import story_named
 from muster.replay.replay import replay
-from muster.scaffold import REACTIONS, write_step
 from muster.testing import RunningStack, shipped
 
 EXAMPLES = EVENTING / "examples"

@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from muster import library
 from muster.cli import main
+from muster.cli.new_step import REACTIONS, owner_of
 from muster.data import EVENTING
-from muster.scaffold import REACTIONS, owner_of
 from muster.simulator.apiserver.selectors import labels_matcher
 from muster.simulator.broker import CloudEvent, Wiring
 from muster.simulator.overlays import built, load, of_kind
