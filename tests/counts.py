@@ -62,14 +62,14 @@ def imported(step: str) -> dict[str, int]:
 def costs(story: str) -> dict[str, Any]:
     """Return the deliveries of a story by function, and the API calls by function, verb and resource."""
     with ReplayStack(recorded.moments(story)[0].objects[:1], NOW) as stack:
-        stack.server.forget_calls()
+        before = stack.server.calls()
         for event in map(envelope, recorded.events(story)):
             if event["type"].endswith(".delete"):
                 break
             _happens(stack, event["data"])
         agents = {f"muster-{step.replace('_', '-')}": step for step in step_names()}
         calls: dict[str, dict[str, int]] = {}
-        for (agent, verb, resource), count in sorted(stack.server.calls().items()):
+        for (agent, verb, resource), count in sorted((stack.server.calls() - before).items()):
             if agent in agents:
                 calls.setdefault(agents[agent], {})[f"{verb} {resource}"] = count
         assert not stack.dead_letters

@@ -9,19 +9,19 @@ from typing import Any
 from muster.objects.faults import fault
 from muster.objects.meta import ref_of
 from muster.objects.quantities import is_quantity
-from muster.simulator.apiserver.fields.decoding import overflows
+from muster.simulator.apiserver.fields.decoding import fits
 from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
 
 _RELEASES = ("1.37", "1.36")
-_WORDS: Mapping[str, tuple[tuple[type, ...], str]] = {
-    "object": ((dict,), fault({"type": "dict_type"})),
-    "array": ((list,), fault({"type": "list_type"})),
-    "string": ((str,), fault({"type": "string_type"})),
-    "boolean": ((bool,), fault({"type": "bool_type"})),
-    "integer": ((int,), fault({"type": "int_type"})),
-    "number": ((int, float), "must be a number"),
+_WORDS: Mapping[str, str] = {
+    "object": fault({"type": "dict_type"}),
+    "array": fault({"type": "list_type"}),
+    "string": fault({"type": "string_type"}),
+    "boolean": fault({"type": "bool_type"}),
+    "integer": fault({"type": "int_type"}),
+    "number": "must be a number",
 }
-"""The types in Python of a type of JSON schema, and what is said of others."""
+"""What is said of a value that is not of a type of JSON schema."""
 
 
 def type_fault(body: Mapping[str, Any]) -> tuple[str, str] | None:
@@ -76,18 +76,15 @@ def _wrong_key(value: Any) -> str:
 
 def _wrong(value: Any, schema: Schema) -> str:
     """Return the fault of a value itself; "" if it can be read."""
-    if "oneOf" in schema or "x-kubernetes-int-or-string" in schema:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            return "must be a string or a number"
-        return "" if not _is_of_quantities(schema) or is_quantity(str(value)) else "must be a quantity"
-    types, words = _WORDS.get(schema.get("type", ""), ((), ""))
-    if not types:
-        return ""
-    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-        return words
-    if isinstance(value, int) and overflows(value, schema):
+    several = "oneOf" in schema or "x-kubernetes-int-or-string" in schema
+    if fits(value, schema):
+        is_odd = several and _is_of_quantities(schema) and not is_quantity(str(value))
+        return "must be a quantity" if is_odd else ""
+    if several:
+        return "must be a string or a number"
+    if schema["type"] == "integer" and isinstance(value, int) and not isinstance(value, bool):
         return f"must be an integer of {schema.get('format', 'int64').removeprefix('int')} bits"
-    return ""
+    return _WORDS[schema["type"]]
 
 
 def _is_of_quantities(schema: Schema) -> bool:

@@ -1,4 +1,4 @@
-"""The embedded server: loading, a forgotten history, and the client without HTTP."""
+"""The embedded server: loading, and the client without HTTP."""
 
 from __future__ import annotations
 
@@ -47,22 +47,6 @@ def test_loaded_objects_are_as_they_were(server: ApiServer, api: KubernetesApi) 
     assert found["status"]["phase"] == "Running"
     made = api.must("POST", core("team-a", "pods"), pod("new"))
     assert int(made["metadata"]["resourceVersion"]) > 700
-
-
-def test_a_token_of_forgotten_history_is_expired(server: ApiServer, api: KubernetesApi) -> None:
-    """After a compaction a continue token from before it is answered with one for what is there by now."""
-    for name in ("a", "b"):
-        api.must("POST", core(NS, "pods"), pod(name))
-    token = api.must("GET", core(NS, "pods"), query={"limit": "1"})["metadata"]["continue"]
-    api.must("POST", core(NS, "pods"), pod("c"))
-    server.forget_history()
-    answer = api.request("GET", core(NS, "pods"), query={"limit": "1", "continue": token})
-    assert (answer.status, answer.reason) == (410, "Expired")
-    later = {"continue": answer.body["metadata"]["continue"]}
-    rest = api.must("GET", core(NS, "pods"), query=later)
-    assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "c"]
-    now = api.must("GET", core(NS, "pods"))["metadata"]["resourceVersion"]
-    assert rest["metadata"]["resourceVersion"] == now
 
 
 HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}

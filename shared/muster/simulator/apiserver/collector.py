@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from muster.simulator.apiserver.admission.chain import FINALIZER
 from muster.simulator.apiserver.handlers.deletes import FOREGROUND, ORPHAN, DeleteOptions, Deleter
@@ -109,7 +110,7 @@ class Collector:
         if kind is None or len(existing) == len(references):
             return
         if existing:
-            self._set_owners(resource, record, existing)
+            self._set(resource, record, "ownerReferences", existing)
         elif not is_new or not self._has_unserved_owner(record.obj):
             self._delete(kind, record)
 
@@ -120,18 +121,19 @@ class Collector:
             self._registry.of_object(r.get("apiVersion", ""), r.get("kind", "")) is None for r in references
         )
 
-    def _set_owners(self, resource: GroupResource, record: ObjectRecord, references: list[Object]) -> None:
-        metadata = dict(record.obj["metadata"])
-        metadata.pop("ownerReferences", None)
-        if references:
-            metadata["ownerReferences"] = references
+    def _set(self, resource: GroupResource, record: ObjectRecord, field: str, entries: list[Any]) -> None:
+        """Store an object with a list in its metadata; an empty one is left out."""
+        metadata = {key: value for key, value in record.obj["metadata"].items() if key != field}
+        if entries:
+            metadata[field] = entries
         self._store.put(resource, record.obj | {"metadata": metadata})
 
     def _orphan_dependents(self, resource: GroupResource, owner: ObjectRecord) -> None:
         uid = uid_of(owner.obj)
         for dependent_resource, dependent in self._store.owned_by(uid):
             references = dependent.obj["metadata"]["ownerReferences"]
-            self._set_owners(dependent_resource, dependent, [r for r in references if r.get("uid") != uid])
+            others = [one for one in references if one.get("uid") != uid]
+            self._set(dependent_resource, dependent, "ownerReferences", others)
         self._drop_finalizer(resource, owner, ORPHAN)
 
     def _continue_foreground_deletion(self, uid: str) -> None:
@@ -163,18 +165,14 @@ class Collector:
         references = record.obj["metadata"]["ownerReferences"]
         others = [each for each in references if each["uid"] != owner and self._exists(each, record.obj)]
         if others:
-            self._set_owners(resource, record, others)
+            self._set(resource, record, "ownerReferences", others)
         elif kind is not None and not record.obj["metadata"].get("deletionTimestamp"):
             has_dependents = bool(self._store.owned_by(uid_of(record.obj)))
             self._delete(kind, record, "Foreground" if has_dependents else "Background")
 
     def _drop_finalizer(self, resource: GroupResource, record: ObjectRecord, finalizer: str) -> None:
-        metadata = dict(record.obj["metadata"])
-        kept = [name for name in metadata.get("finalizers") or [] if name != finalizer]
-        metadata.pop("finalizers", None)
-        if kept:
-            metadata["finalizers"] = kept
-        self._store.put(resource, record.obj | {"metadata": metadata})
+        finalizers = at(record.obj, "metadata", "finalizers") or []
+        self._set(resource, record, "finalizers", [name for name in finalizers if name != finalizer])
 
     def _delete(self, kind: Kind, record: ObjectRecord, propagation: str = "Background") -> None:
         live = self._live(kind.group_resource, record.obj)

@@ -12,8 +12,7 @@ from muster.simulator.apiserver.objects import Object, at, now
 from muster.simulator.apiserver.schemas import Schema
 
 SCHEDULING = "scheduling.k8s.io"
-ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 
 @dataclass(frozen=True)
@@ -79,9 +78,7 @@ class Kind:
     @property
     def verbs(self) -> tuple[str, ...]:
         """The verbs, in the order of discovery."""
-        if not self.stored:
-            return ("create",)
-        return CUSTOM_VERBS if self.custom else ALL_VERBS
+        return VERBS if self.stored else ("create",)
 
     @property
     def has_status(self) -> bool:
@@ -164,20 +161,8 @@ def builtin(release: str, gates: Gates) -> tuple[Kind, ...]:
 def established(obj: Object) -> Object:
     """Return the status of a definition that is served: NamesAccepted and Established are true."""
     stored = [version["name"] for version in obj["spec"].get("versions") or [] if version.get("storage")]
-    messages = {
-        "NamesAccepted": ("NoConflicts", "no conflicts found"),
-        "Established": ("InitialNamesAccepted", "the initial names have been accepted"),
-    }
-    conditions = [
-        {
-            "lastTransitionTime": now(),
-            "message": message,
-            "reason": reason,
-            "status": "True",
-            "type": condition,
-        }
-        for condition, (reason, message) in messages.items()
-    ]
+    true = {"status": "True", "lastTransitionTime": now(), "reason": "Served", "message": ""}
+    conditions = [{"type": kind, **true} for kind in ("NamesAccepted", "Established")]
     return {"acceptedNames": obj["spec"]["names"], "conditions": conditions, "storedVersions": stored}
 
 

@@ -1,35 +1,16 @@
 """Errors: `ApiError` with its Status object, and `FieldError` for validation.
 
-Reasons and messages are those of k8s.io/apimachinery v0.37.1, `pkg/api/errors/errors.go` and
-`pkg/util/validation/field/errors.go`.
+Statuses, reasons and details are those of k8s.io/apimachinery v0.37.1, `pkg/api/errors/errors.go` and
+`pkg/util/validation/field/errors.go`; messages say the same in fewer words.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
-
-OMITTED: Final = object()
-"""The value of a field error whose message shows none."""
-
-TYPES_WITHOUT_VALUE = frozenset(
-    {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
-)
-
-TITLES: Final[Mapping[str, str]] = {
-    "FieldValueNotFound": "Not found",
-    "FieldValueRequired": "Required value",
-    "FieldValueDuplicate": "Duplicate value",
-    "FieldValueInvalid": "Invalid value",
-    "FieldValueTypeInvalid": "Invalid value",
-    "FieldValueNotSupported": "Unsupported value",
-    "FieldValueForbidden": "Forbidden",
-    "FieldValueTooLong": "Too long",
-    "FieldValueTooMany": "Too many",
-    "InternalError": "Internal error",
-}
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -39,27 +20,17 @@ class FieldError:
     type: str
     field: str
     detail: str = ""
-    value: Any = OMITTED
+    value: Any = None
 
     @property
     def message(self) -> str:
-        """The message without the path: `Invalid value: 3: must be greater than or equal to 1`."""
-        text = TITLES[self.type]
-        if self.type not in TYPES_WITHOUT_VALUE and self.value is not OMITTED:
-            text += f": {go_format(self.value)}"
-        return f"{text}: {self.detail}" if self.detail else text
+        """The message without the path: `Invalid: 3: must be greater than or equal to 1`."""
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.type.removeprefix("FieldValue")).capitalize()
+        value = "" if self.value is None else json.dumps(self.value, ensure_ascii=False)
+        return ": ".join(filter(None, (words, value, self.detail)))
 
     def __str__(self) -> str:
         return f"{self.field}: {self.message}"
-
-
-def go_format(value: Any) -> str:
-    """Return a value as Go prints it in a field error: strings quoted, everything else as JSON."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def invalid(field: str, value: Any, detail: str) -> FieldError:
@@ -108,21 +79,20 @@ class ApiError(Exception):
     """The failure of a request: the HTTP status, and reason, message and details of its Status."""
 
     def __init__(
-        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None, token: str = ""
+        self, code: int, reason: str, message: str, details: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.details = details
-        self.token = token
 
     def status(self) -> dict[str, Any]:
         """Return the `Status` object for the response."""
         status: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {"continue": self.token} if self.token else {},
+            "metadata": {},
             "status": "Failure",
             "message": self.message,
         }
@@ -133,20 +103,24 @@ class ApiError(Exception):
         return status | {"code": self.code}
 
 
-def qualified(group: str, resource: str) -> str:
-    """Return a plural or kind with its group, as Go prints `GroupResource` and `GroupKind`: `jobs.batch`."""
-    return f"{resource}.{group}" if group else resource
+def _about(
+    code: int, reason: str, group: str, resource: str, name: str, text: str, causes: Iterable[object] = ()
+) -> ApiError:
+    """Return an error about an object; Go prints its resource or kind with the group: `jobs.batch`."""
+    qualified = f"{resource}.{group}" if group else resource
+    about = details(group, resource, name) | ({"causes": list(causes)} if causes else {})
+    return ApiError(code, reason, f'{qualified} "{name}" {text}', about)
 
 
-def _details(group: str, resource: str, name: str) -> dict[str, Any]:
-    details = {"name": name, "group": group, "kind": resource}
-    return {key: value for key, value in details.items() if value}
+def details(group: str, resource: str, name: str) -> dict[str, Any]:
+    """Return the `details` of a Status about an object."""
+    named = {"name": name, "group": group, "kind": resource}
+    return {key: value for key, value in named.items() if value}
 
 
 def not_found(group: str, plural: str, name: str) -> ApiError:
     """404: no object has that name."""
-    message = f'{qualified(group, plural)} "{name}" not found'
-    return ApiError(404, "NotFound", message, _details(group, plural, name))
+    return _about(404, "NotFound", group, plural, name, "not found")
 
 
 def no_such_path() -> ApiError:
@@ -154,12 +128,9 @@ def no_such_path() -> ApiError:
     return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(group: str, plural: str, name: str, *, deleting: bool = False) -> ApiError:
+def already_exists(group: str, plural: str, name: str) -> ApiError:
     """409: an object of that name exists, perhaps one that is being deleted."""
-    message = f'{qualified(group, plural)} "{name}" already exists'
-    if deleting:
-        message = f"object is being deleted: {message}"
-    return ApiError(409, "AlreadyExists", message, _details(group, plural, name))
+    return _about(409, "AlreadyExists", group, plural, name, "already exists")
 
 
 STALE = "the object has been modified; please apply your changes to the latest version and try again"
@@ -167,8 +138,7 @@ STALE = "the object has been modified; please apply your changes to the latest v
 
 def conflict(group: str, plural: str, name: str, detail: str = STALE) -> ApiError:
     """409: a precondition does not hold, usually the one on resourceVersion."""
-    message = f'Operation cannot be fulfilled on {qualified(group, plural)} "{name}": {detail}'
-    return ApiError(409, "Conflict", message, _details(group, plural, name))
+    return _about(409, "Conflict", group, plural, name, f"cannot be changed: {detail}")
 
 
 def bad_request(message: str) -> ApiError:
@@ -177,22 +147,17 @@ def bad_request(message: str) -> ApiError:
 
 
 def refused(
-    group: str, plural: str, name: str, detail: str, causes: list[dict[str, str]] | None = None
+    group: str, plural: str, name: str, detail: str, causes: Iterable[dict[str, str]] = ()
 ) -> ApiError:
     """403: an admission plugin rejects the request."""
-    message = f'{qualified(group, plural)} "{name}" is forbidden: {detail}'
-    details = _details(group, plural, name)
-    return ApiError(403, "Forbidden", message, details | ({"causes": causes} if causes else {}))
+    return _about(403, "Forbidden", group, plural, name, f"is forbidden: {detail}", causes)
 
 
 def invalid_object(group: str, kind: str, name: str, errors: Iterable[FieldError]) -> ApiError:
     """422: an object is invalid; lists every distinct error."""
-    distinct = list({str(error): error for error in errors}.values())
-    texts = [str(error) for error in distinct]
-    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    causes = [{"reason": e.type, "message": e.message, "field": e.field} for e in distinct]
-    details = _details(group, kind, name) | {"causes": causes}
-    return ApiError(422, "Invalid", f'{qualified(group, kind)} "{name}" is invalid: {listed}', details)
+    distinct = {str(error): error for error in errors}
+    causes = [{"reason": e.type, "message": e.message, "field": e.field} for e in distinct.values()]
+    return _about(422, "Invalid", group, kind, name, f"is invalid: {', '.join(distinct)}", causes)
 
 
 def unsupported_media_type(content_type: str) -> ApiError:
@@ -202,24 +167,10 @@ def unsupported_media_type(content_type: str) -> ApiError:
 
 def method_not_allowed() -> ApiError:
     """405: the resource does not support the verb."""
-    return ApiError(
-        405, "MethodNotAllowed", "the server does not allow this method on the requested resource", {}
-    )
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message, {})
 
 
-def version_too_large(asked: int, current: int) -> ApiError:
-    """504: a resourceVersion that the server has not reached; the real one waits three seconds before."""
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
-    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
-    return ApiError(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})
-
-
-def expired(message: str, token: str = "") -> ApiError:
-    """410: a resourceVersion or continue token older than the history."""
-    return ApiError(410, "Expired", message, token=token)
-
-
-def success(group: str, plural: str, name: str, uid: str) -> dict[str, Any]:
-    """Return the `Status` of a completed deletion."""
-    details = _details(group, plural, name) | {"uid": uid}
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+def expired(message: str) -> ApiError:
+    """410: a resourceVersion older than the history."""
+    return ApiError(410, "Expired", message)

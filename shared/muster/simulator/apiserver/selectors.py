@@ -17,39 +17,29 @@ _EQUAL = re.compile(r"^\s*(?P<key>[^\s!=,()]+)\s*(?P<operator>==|=|!=)\s*(?P<val
 _EXISTS = re.compile(r"^\s*(?P<not>!?)\s*(?P<key>[^\s!=,()]+)\s*$")
 
 
-def labels_matcher(text: str) -> Matcher | None:
-    """Return the matcher of a `labelSelector` parameter; None if it selects everything."""
-    if not text.strip():
-        return None
-    requirements = [_requirement(part) for part in _split(text)]
+def labels_matcher(text: str) -> Matcher:
+    """Return the matcher of a `labelSelector` parameter; an empty one selects everything."""
+    parts = re.split(r",(?![^(]*\))", text) if text.strip() else []
+    requirements = [_requirement(part) for part in parts]
     return lambda obj: all(holds(at(obj, "metadata", "labels") or {}) for holds in requirements)
-
-
-def _split(text: str) -> list[str]:
-    return re.split(r",(?![^(]*\))", text)
 
 
 def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
     if match := _SET.match(part):
         key, values = match["key"], {value.strip() for value in match["values"].split(",")}
-        if match["operator"] == "in":
-            return lambda labels: labels.get(key) in values
-        return lambda labels: labels.get(key) not in values
+        among = match["operator"] == "in"
+        return lambda labels: (labels.get(key) in values) == among
     if match := _EQUAL.match(part):
-        key, value = match["key"], match["value"]
-        if match["operator"] == "!=":
-            return lambda labels: labels.get(key) != value
-        return lambda labels: labels.get(key) == value
+        key, value, equal = match["key"], match["value"], match["operator"] != "!="
+        return lambda labels: (labels.get(key) == value) == equal
     if match := _EXISTS.match(part):
         key, must_exist = match["key"], not match["not"]
         return lambda labels: (key in labels) == must_exist
     raise bad_request(f"unable to parse requirement: '{part.strip()}'")
 
 
-def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a `LabelSelector` selects these labels; None selects nothing, an empty selector everything."""
-    if selector is None:
-        return False
+def selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    """Whether a `LabelSelector` selects these labels; an empty selector selects everything."""
     match_labels = selector.get("matchLabels") or {}
     if any(labels.get(key) != value for key, value in match_labels.items()):
         return False
@@ -63,29 +53,16 @@ def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
             return value in values
         case "NotIn":
             return value not in values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
+        case operator:
+            return bool((value is not None) == (operator == "Exists"))
 
 
-def fields_matcher(text: str) -> Matcher | None:
-    """Return the matcher of a `fieldSelector` parameter; None if it selects everything."""
+def fields_matcher(text: str) -> Matcher:
+    """Return the matcher of a `fieldSelector` parameter; an empty one selects everything."""
     terms: list[tuple[list[str], str, bool]] = []
     for part in filter(None, text.split(",")):
         match = re.match(r"^\s*(?P<field>[^!=\s]+)\s*(?P<operator>==|=|!=)(?P<value>.*)$", part)
         if not match:
             raise bad_request(f"invalid selector: '{text}'; can't understand '{part}'")
-        terms.append((_path(match["field"]), match["value"], match["operator"] != "!="))
-    if not terms:
-        return None
-    return lambda obj: all((_text(at(obj, *path)) == value) == equal for path, value, equal in terms)
-
-
-def _path(field: str) -> list[str]:
-    special = {"status.successful": "status.succeeded", "name": "metadata.name", "source": "source.component"}
-    return special.get(field, field).split(".")
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        terms.append((match["field"].split("."), match["value"], match["operator"] != "!="))
+    return lambda obj: all((str(at(obj, *path) or "") == value) == equal for path, value, equal in terms)

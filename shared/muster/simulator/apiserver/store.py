@@ -56,7 +56,6 @@ class Store:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.version = 1
-        self.compacted_at = 0
         self._objects: dict[GroupResource, dict[Key, ObjectRecord]] = {}
         self._history: dict[GroupResource, deque[ObjectChange]] = {}
         self._dropped_until: dict[GroupResource, int] = {}
@@ -78,7 +77,7 @@ class Store:
     def all_at(self, resource: GroupResource, namespace: str, version: int) -> list[ObjectRecord] | None:
         """Return the result of `all` at a resourceVersion; None if the history does not reach back to it."""
         with self.lock:
-            if version < max(self._dropped_until.get(resource, 0), self.compacted_at):
+            if version < self._dropped_until.get(resource, 0):
                 return None
             records = dict(self._objects.get(resource, {}))
             for change in reversed(self._history.get(resource, ())):
@@ -141,7 +140,7 @@ class Store:
     ) -> tuple[list[ObjectChange], Callable[[], None]] | None:
         """Subscribe to the changes of a resource."""
         with self.lock:
-            if version is not None and version < max(self._dropped_until.get(resource, 0), self.compacted_at):
+            if version is not None and version < self._dropped_until.get(resource, 0):
                 return None
             missed: list[ObjectChange] = []
             if version is not None:
@@ -149,13 +148,6 @@ class Store:
             listeners = self._listeners.setdefault(resource, [])
             listeners.append(listener)
             return missed, lambda: listeners.remove(listener)
-
-    def forget_history(self) -> None:
-        """Drop all history, as a compaction of etcd does: older watches get 410."""
-        with self.lock:
-            self.compacted_at = self.version
-            for changes in self._history.values():
-                changes.clear()
 
     def _keep(self, resource: GroupResource, record: ObjectRecord) -> ObjectRecord:
         key = namespace_of(record.obj), name_of(record.obj)

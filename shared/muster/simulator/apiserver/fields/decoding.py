@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.simulator.apiserver.http.requests import json_type
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, copied
 from muster.simulator.apiserver.refusals import bad_request
@@ -40,21 +39,12 @@ class Decoder:
     def read(self, body: Object) -> Object:
         """Return the object in a parsed body; ApiError 400 if a field has the wrong type."""
         obj: Object = {"apiVersion": self.kind.api_version, "kind": self.kind.kind}
-        obj["metadata"] = self._struct(body.get("metadata") or {}, self._meta, "metadata")
+        obj["metadata"] = self._value(body.get("metadata") or {}, self._meta, "metadata")
         rest = {key: value for key, value in body.items() if key not in {"apiVersion", "kind", "metadata"}}
         decode = self._pruned if self.kind.custom else self._struct
         return obj | decode(rest, self.kind.schema, "")
 
-    def _mismatch(self, value: Any, schema: Schema, path: str) -> Exception:
-        kind, version = self.kind.kind, self.kind.version
-        return bad_request(
-            f'{kind} in version "{version}" cannot be handled as a {kind}: json: cannot unmarshal '
-            f"{json_type(value)} into Go struct field {path} of type {schema.get('type', 'object')}"
-        )
-
-    def _struct(self, value: Any, schema: Schema, path: str) -> Object:
-        if not isinstance(value, dict):
-            raise self._mismatch(value, schema, path)
+    def _struct(self, value: Object, schema: Schema, path: str) -> Object:
         properties, required = schema.get("properties") or {}, schema.get("required") or ()
         struct: Object = {}
         for key, item in value.items():
@@ -69,22 +59,16 @@ class Decoder:
         return struct
 
     def _value(self, value: Any, schema: Schema, path: str) -> Any:
+        if not fits(value, schema):
+            kind, expected = self.kind.kind, schema.get("type", "object")
+            raise bad_request(f"cannot be handled as a {kind}: {path} is not of type {expected}")
         if "properties" in schema:
             return self._struct(value, schema, path)
-        kind = schema.get("type")
-        if kind == "array":
-            if not isinstance(value, list):
-                raise self._mismatch(value, schema, path)
+        if isinstance(value, list):
             return [self._item(item, schema["items"], f"{path}[{i}]") for i, item in enumerate(value)]
-        if kind == "object":
-            if not isinstance(value, dict):
-                raise self._mismatch(value, schema, path)
-            values = schema.get("additionalProperties")
-            if not isinstance(values, dict):
-                return value
+        values = schema.get("additionalProperties")
+        if isinstance(value, dict) and isinstance(values, dict):
             return {key: self._item(item, values, f"{path}.{key}") for key, item in value.items()}
-        if not _scalar_matches(value, schema):
-            raise self._mismatch(value, schema, path)
         return value
 
     def _item(self, item: Any, schema: Schema, path: str) -> Any:
@@ -142,36 +126,29 @@ def with_defaults(value: Any, schema: Schema) -> Any:
 
 def _omitted(key: str, value: Any, schema: Schema) -> bool:
     """Whether Go leaves this empty value out when it encodes the struct."""
-    if value == "" and isinstance(value, str):
+    if value == "":
         return key not in STORED_EMPTY_STRINGS
-    if value is False or (value == 0 and isinstance(value, int)):
+    if isinstance(value, int) and not value:
         return key in OMITTED_ZEROS
-    if "properties" in schema:
+    is_map = isinstance(schema.get("additionalProperties"), dict)
+    return value == [] or (value == {} and is_map and "properties" not in schema)
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+
+
+def fits(value: Any, schema: Schema) -> bool:
+    """Whether a value has the type of a schema; an integer has to fit into int32 or int64."""
+    several = "oneOf" in schema or "x-kubernetes-int-or-string" in schema
+    types = (str, int, float) if several else _TYPES.get(schema.get("type", ""), (object,))
+    if not isinstance(value, types) or (isinstance(value, bool) and not {bool, object} & {*types}):
         return False
-    return not value and isinstance(value, (list, dict)) and _list_or_map(schema)
-
-
-def _list_or_map(schema: Schema) -> bool:
-    return schema.get("type") == "array" or isinstance(schema.get("additionalProperties"), dict)
-
-
-def _scalar_matches(value: Any, schema: Schema) -> bool:
-    if "oneOf" in schema:
-        return isinstance(value, (str, int, float)) and not isinstance(value, bool)
-    match schema.get("type"):
-        case "string":
-            return isinstance(value, str)
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool) and not overflows(value, schema)
-        case "number":
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
-        case "boolean":
-            return isinstance(value, bool)
-        case _:
-            return True
-
-
-def overflows(value: int, schema: Schema) -> bool:
-    """Whether an integer does not fit into the Go type of a schema, int32 or int64."""
     most = 2 ** (31 if schema.get("format") == "int32" else 63)
-    return schema.get("type") == "integer" and not -most <= value < most
+    return types != (int,) or -most <= value < most

@@ -6,13 +6,11 @@ Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import Object, at, by_name, name_of, now, uid_of
 from muster.simulator.apiserver.patches.apply import Path
 from muster.simulator.apiserver.refusals import FieldError
-from muster.simulator.apiserver.validation import custom, groups, job, metadata, other_kinds, pod
+from muster.simulator.apiserver.validation import custom, groups, job, metadata, pod
 
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 LEGACY_LABELS = ("controller-uid", "job-name")
@@ -165,39 +163,24 @@ def reset_fields(kind: Kind, subresource: str) -> frozenset[Path]:
     return frozenset({("f:status",)}) if kind.has_status else frozenset()
 
 
-Checks = tuple[Callable[[Object], list[FieldError]], Callable[[Object, Object], list[FieldError]]]
-"""The validation of a create and of an update."""
-
-
-def _same(check: Callable[[Object], list[FieldError]]) -> Checks:
-    return check, lambda new, _old: check(new)
-
-
-CHECKS: Mapping[str, Checks] = {
-    "Pod": (pod.check_new, pod.check_changed),
-    "Job": (job.check_new, job.check_changed),
-    "PriorityClass": (other_kinds.new_priority_class, other_kinds.changed_priority_class),
-    "ConfigMap": (other_kinds.config_map, other_kinds.changed_config_map),
-    "Secret": _same(other_kinds.config_map),
-    "Event": _same(other_kinds.event),
-}
-
-
 def check(kind: Kind, obj: Object, old: Object | None, subresource: str = "") -> list[FieldError]:
     """Return the validation errors of an object, which is new without an old one."""
     errors = metadata.check_new(kind, obj) if old is None else metadata.check_changed(obj, old)
     if kind.custom:
         return errors + custom.check(obj, old, kind.schema)
     if subresource == "status":
-        if metadata.is_group_kind(kind):
-            return errors + groups.check_status(obj)
-        return errors + (pod.check_status(obj, old or {}) if kind.kind == "Pod" else [])
+        return errors
     if metadata.is_group_kind(kind):
         return errors + groups.check_spec(kind, obj, old)
-    checks = CHECKS.get(kind.kind)
-    if checks is None:
-        return errors
-    return errors + (checks[0](obj) if old is None else checks[1](obj, old))
+    match kind.kind:
+        case "Pod":
+            new_errors = pod.check_spec(obj["spec"], "spec")
+            return errors + new_errors + (pod.check_changed(obj, old) if old else [])
+        case "Job":
+            return errors + (job.check_changed(obj, old) if old else job.check_new(obj))
+        case "Event":
+            return errors + pod.check_event(obj)
+    return errors
 
 
 def graceful_deletion(kind: Kind, obj: Object, grace: int | None) -> tuple[bool, int]:

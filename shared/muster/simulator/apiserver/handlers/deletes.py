@@ -19,15 +19,8 @@ from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-POLICIES = ("Foreground", "Background", "Orphan")
 RETURNED_KINDS = frozenset({("", "pods"), ("", "namespaces"), ("", "services"), ("", "serviceaccounts")})
 """Resources whose deletion returns the object; the others return a Status."""
-
-UNDELETABLE_NAMESPACES = frozenset({"default", "kube-public", "kube-system"})
-NAMESPACE_BUSY = (
-    "The system is ensuring all content is removed from this namespace.  Upon completion, this namespace "
-    "will automatically be purged by the system."
-)
 
 
 @dataclass(frozen=True)
@@ -39,23 +32,11 @@ class DeleteOptions:
     uid: str = ""
 
 
-def options_of(request: Request) -> DeleteOptions:
-    """Return the options in the body of a request, else in its query; ApiError 400 or 422 if one is wrong."""
-    body: Any = (request.json if request.body else {}) or {}
-    if not isinstance(body, dict) or body.get("kind", "DeleteOptions") != "DeleteOptions":
-        raise refusals.bad_request("the body is no DeleteOptions")
+def _options_of(request: Request) -> DeleteOptions:
+    """Return the options in the body of a request, else in its query."""
+    body: Any = request.json or {}
     policy = body.get("propagationPolicy") or request.query.get("propagationPolicy") or ""
-    if policy and policy not in POLICIES:
-        error = refusals.not_supported("propagationPolicy", policy, (*POLICIES, "nil"))
-        raise refusals.invalid_object("meta.k8s.io", "DeleteOptions", "", [error])
-    grace = body.get("gracePeriodSeconds")
-    if grace is None and request.query.get("gracePeriodSeconds"):
-        grace = request.integer("gracePeriodSeconds")
-    return DeleteOptions(
-        propagation=policy,
-        grace=grace,
-        uid=at(body, "preconditions", "uid") or "",
-    )
+    return DeleteOptions(policy, body.get("gracePeriodSeconds"), at(body, "preconditions", "uid") or "")
 
 
 @dataclass(frozen=True)
@@ -66,7 +47,7 @@ class Deleter:
 
     def delete(self, target: RequestTarget, request: Request) -> Response:
         """DELETE of an object."""
-        kind, options = target.kind, options_of(request)
+        kind, options = target.kind, _options_of(request)
         with self.store.lock:
             record = self.store.get(kind.group_resource, target.key)
             if record is None:
@@ -78,7 +59,9 @@ class Deleter:
                 return Response(200, encoded(kind.api_version, kind.kind, record))
             deleted, after = self.remove(kind, record, options)
         if deleted and kind.group_resource not in RETURNED_KINDS:
-            return Response(200, refusals.success(kind.group, kind.plural, target.name, uid_of(record.obj)))
+            details = refusals.details(kind.group, kind.plural, target.name) | {"uid": uid_of(record.obj)}
+            status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+            return Response(200, {**status, "details": details})
         return Response(200, encoded(kind.api_version, kind.kind, after))
 
     def remove(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> tuple[bool, ObjectRecord]:
@@ -109,10 +92,8 @@ class Deleter:
 
     def _terminate_namespace(self, kind: Kind, record: ObjectRecord) -> ObjectRecord:
         obj = record.obj
-        if name_of(obj) in UNDELETABLE_NAMESPACES:
-            raise refusals.refused("", "namespaces", name_of(obj), "this namespace may not be deleted")
         if obj["metadata"].get("deletionTimestamp"):
-            raise refusals.conflict("", "namespaces", name_of(obj), NAMESPACE_BUSY)
+            raise refusals.conflict("", "namespaces", name_of(obj), "its content is being removed")
         metadata = strategies.deletion_metadata(obj, 0)
         metadata.pop("deletionGracePeriodSeconds")
         changed = obj | {"metadata": metadata, "status": {"phase": "Terminating"}}
@@ -120,13 +101,10 @@ class Deleter:
 
 
 def _check_precondition(kind: Kind, obj: Object, options: DeleteOptions) -> None:
-    uid = uid_of(obj)
-    if options.uid and options.uid != uid:
-        message = (
-            f"the UID in the precondition ({options.uid}) does not match the UID in record ({uid}). "
-            "The object might have been deleted and then recreated"
+    if options.uid and options.uid != uid_of(obj):
+        raise refusals.conflict(
+            kind.group, kind.kind, name_of(obj), "it does not have the UID of the request"
         )
-        raise refusals.conflict(kind.group, kind.kind, name_of(obj), message)
 
 
 def _finalizers(kind: Kind, metadata: Object, options: DeleteOptions) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from muster.simulator.apiserver import refusals
@@ -17,67 +16,8 @@ from muster.simulator.apiserver.selectors import Matcher, fields_matcher, labels
 from muster.simulator.apiserver.store import ObjectChange, ObjectRecord, Store, encoded
 
 DEFAULT_SECONDS = 1800.0
-IDLE_CHECK_SECONDS = 5.0
-"""The interval at which an idle watch checks that the client is still connected."""
-
-
-@dataclass(frozen=True)
-class Watch:
-    """A watch from a resourceVersion on, for some seconds; version 0 begins with what is there."""
-
-    store: Store
-    kind: Kind
-    selects: Matcher
-    stopped: Callable[[], bool]
-    version: int
-    seconds: float
-
-    def events(self) -> Iterator[bytes]:
-        """Yield the events until the timeout; while idle, an empty chunk every IDLE_CHECK_SECONDS."""
-        changes: SimpleQueue[ObjectChange] = SimpleQueue()
-        end = time.monotonic() + self.seconds
-        with self.store.lock:
-            stored = [] if self.version else self.store.all(self.kind.group_resource)
-            subscription = self.store.subscribe(self.kind.group_resource, self.version or None, changes.put)
-        if subscription is None:
-            error = refusals.expired(f"too old resource version: {self.version} ({self.store.version})")
-            yield _event("ERROR", json.dumps(error.status()).encode())
-            return
-        missed, unsubscribe = subscription
-        try:
-            for record in stored:
-                if self.selects(record.obj):
-                    yield self._event("ADDED", record)
-            for change in missed:
-                yield from self._events_of(change)
-            while not self.stopped() and (remaining := end - time.monotonic()) > 0:
-                try:
-                    yield from self._events_of(changes.get(timeout=min(remaining, IDLE_CHECK_SECONDS)))
-                except Empty:
-                    yield b""
-        finally:
-            unsubscribe()
-
-    def _events_of(self, change: ObjectChange) -> Iterator[bytes]:
-        """Yield the event of a change: ADDED or DELETED if the object starts or stops matching."""
-        matched = change.before is not None and self.selects(change.before.obj)
-        matches = change.type != "DELETED" and self.selects(change.record.obj)
-        if matches:
-            yield self._event("MODIFIED" if matched else "ADDED", change.record)
-        elif matched and change.before is not None:
-            metadata = change.before.obj["metadata"] | {"resourceVersion": str(change.version)}
-            yield self._event("DELETED", ObjectRecord(change.before.obj | {"metadata": metadata}))
-
-    def _event(self, event_type: str, record: ObjectRecord) -> bytes:
-        return _event(event_type, encoded(self.kind.api_version, self.kind.kind, record))
-
-
-def _event(event_type: str, obj: bytes) -> bytes:
-    return b'{"type":"' + event_type.encode() + b'","object":' + obj + b"}\n"
-
-
-NOW = -1
-"""The resourceVersion in a continue token that continues with the objects of the time of the request."""
+IDLE_SECONDS = 1.0
+"""How often an idle watch looks whether the server stops."""
 
 
 def get(store: Store, target: RequestTarget) -> Response:
@@ -89,99 +29,103 @@ def get(store: Store, target: RequestTarget) -> Response:
     return Response(200, encoded(kind.api_version, kind.kind, record))
 
 
-def selector(target: RequestTarget, request: Request) -> Matcher:
+def _selector(target: RequestTarget, request: Request) -> Matcher:
     """Return the matcher for a request's namespace, label selector and field selector."""
     by_label = labels_matcher(request.query.get("labelSelector", ""))
     by_field = fields_matcher(request.query.get("fieldSelector", ""))
     namespace = target.namespace
-    return lambda obj: (
-        (not namespace or namespace_of(obj) == namespace)
-        and (by_label is None or by_label(obj))
-        and (by_field is None or by_field(obj))
-    )
+    return lambda obj: (not namespace or namespace_of(obj) == namespace) and by_label(obj) and by_field(obj)
 
 
 def list_objects(store: Store, target: RequestTarget, request: Request) -> Response:
-    """Return the objects of a kind as a list, in pages if the request has a limit."""
-    kind = target.kind
-    matches = selector(target, request)
-    limit = max(0, request.integer("limit"))
+    """Return the objects of a kind as a list, in pages if the request has a limit.
+
+    A continue token is `VERSION/NAMESPACE/NAME`: the resourceVersion of the list and its last object so far.
+    """
+    kind, matches, limit = target.kind, _selector(target, request), request.integer("limit")
     with store.lock:
         stored, version = _state(store, kind, target.namespace, request)
         records = [record for record in stored if matches(record.obj)]
-        records, version = _after(store, records, request.query.get("continue", ""), version)
+    if token := request.query.get("continue"):
+        listed, *last = token.split("/")
+        version = int(listed)
+        records = [one for one in records if [namespace_of(one.obj), name_of(one.obj)] > last]
     rest = records[limit:] if limit else []
     records = records[:limit] if limit else records
     metadata: dict[str, object] = {"resourceVersion": str(version)}
-    if kind.custom:
-        metadata["continue"] = ""
     if rest:
-        last = records[-1].obj
-        metadata["continue"] = _token(namespace_of(last), name_of(last), version)
-        if not (request.query.get("labelSelector") or request.query.get("fieldSelector")):
-            metadata["remainingItemCount"] = len(rest)
-    return Response(200, listed(kind, records, metadata))
-
-
-def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[list[ObjectRecord], int]:
-    """Return the objects to list and the list's resourceVersion: the newest, or the exact one."""
-    asked, version = request.query.get("resourceVersion", ""), request.integer("resourceVersion")
-    if version > store.version:
-        raise refusals.version_too_large(version, store.version)
-    if request.query.get("resourceVersionMatch") != "Exact":
-        return store.all(kind.group_resource, namespace), store.version
-    if not version:
-        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
-        raise refusals.invalid_object(
-            "meta.k8s.io", "ListOptions", "", [refusals.forbidden("resourceVersionMatch", why)]
-        )
-    records = store.all_at(kind.group_resource, namespace, version)
-    if records is None:
-        raise refusals.expired(f"The resourceVersion for the provided list is too old: {asked}")
-    return records, version
-
-
-def listed(kind: Kind, records: list[ObjectRecord], metadata: dict[str, object]) -> bytes:
-    """Return the JSON of a list; items of built-in kinds carry no apiVersion and kind."""
+        last_obj = records[-1].obj
+        metadata["continue"] = f"{version}/{namespace_of(last_obj)}/{name_of(last_obj)}"
+        metadata["remainingItemCount"] = len(rest)
     head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
     start = json.dumps(head, separators=(",", ":")).encode()[:-1] + b',"items":['
     if kind.custom:
         items = [encoded(kind.api_version, kind.kind, record) for record in records]
     else:
-        items = [b"{" + record.tail for record in records]
-    return start + b",".join(items) + b"]}"
+        items = [b"{" + record.tail for record in records]  # without apiVersion and kind
+    return Response(200, start + b",".join(items) + b"]}")
 
 
-def _token(namespace: str, name: str, version: int) -> str:
-    text = json.dumps({"v": "meta.k8s.io/v1", "rv": version, "start": [namespace, name]})
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _after(
-    store: Store, records: list[ObjectRecord], token: str, version: int
-) -> tuple[list[ObjectRecord], int]:
-    """Return the records after the position in a continue token, and the resourceVersion of the list."""
-    if not token:
-        return records, version
-    try:
-        position = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, name = position["start"]
-        token_version = int(position["rv"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise refusals.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
-    if token_version == NOW:
-        token_version = version
-    elif token_version < store.compacted_at:
-        message = "The provided continue parameter is too old to display a consistent list result."
-        raise refusals.expired(message, _token(namespace, name, NOW))
-    start = namespace, name
-    rest = [record for record in records if (namespace_of(record.obj), name_of(record.obj)) > start]
-    return rest, token_version
+def _state(store: Store, kind: Kind, namespace: str, request: Request) -> tuple[list[ObjectRecord], int]:
+    """Return the objects to list and the list's resourceVersion: the newest, or the exact one."""
+    version = request.integer("resourceVersion")
+    if request.query.get("resourceVersionMatch") != "Exact":
+        return store.all(kind.group_resource, namespace), store.version
+    records = store.all_at(kind.group_resource, namespace, version)
+    if records is None:
+        raise refusals.expired(f"The resourceVersion for the provided list is too old: {version}")
+    return records, version
 
 
 def watch(store: Store, target: RequestTarget, request: Request, stopped: Callable[[], bool]) -> Response:
     """Return the watch of a kind; ApiError 400 if the resourceVersion or the timeout is no number."""
     version = request.integer("resourceVersion")
     seconds = request.integer("timeoutSeconds") or DEFAULT_SECONDS
-    matches = selector(target, request)
-    return Response(200, stream=Watch(store, target.kind, matches, stopped, version, seconds).events)
+    kind, matches = target.kind, _selector(target, request)
+    return Response(200, stream=lambda: _events(store, kind, matches, stopped, version, seconds))
+
+
+def _events(
+    store: Store, kind: Kind, matches: Matcher, stopped: Callable[[], bool], version: int, seconds: float
+) -> Iterator[bytes]:
+    """Yield the events of a watch until the timeout; from version 0 it begins with what is there."""
+    changes: SimpleQueue[ObjectChange] = SimpleQueue()
+    end = time.monotonic() + seconds
+    with store.lock:
+        stored = [] if version else store.all(kind.group_resource)
+        subscription = store.subscribe(kind.group_resource, version or None, changes.put)
+    if subscription is None:
+        error = refusals.expired(f"too old resource version: {version} ({store.version})")
+        yield _event("ERROR", json.dumps(error.status()).encode())
+        return
+    missed, unsubscribe = subscription
+    try:
+        for record in stored:
+            if matches(record.obj):
+                yield _object_event("ADDED", kind, record)
+        for change in missed:
+            yield from _events_of(change, kind, matches)
+        while not stopped() and (remaining := end - time.monotonic()) > 0:
+            with suppress(Empty):
+                change = changes.get(timeout=min(remaining, IDLE_SECONDS))
+                yield from _events_of(change, kind, matches)
+    finally:
+        unsubscribe()
+
+
+def _events_of(change: ObjectChange, kind: Kind, matches: Matcher) -> Iterator[bytes]:
+    """Yield the event of a change: ADDED or DELETED if the object starts or stops matching."""
+    matched = change.before is not None and matches(change.before.obj)
+    if change.type != "DELETED" and matches(change.record.obj):
+        yield _object_event("MODIFIED" if matched else "ADDED", kind, change.record)
+    elif matched and change.before is not None:
+        metadata = change.before.obj["metadata"] | {"resourceVersion": str(change.version)}
+        yield _object_event("DELETED", kind, ObjectRecord(change.before.obj | {"metadata": metadata}))
+
+
+def _object_event(event_type: str, kind: Kind, record: ObjectRecord) -> bytes:
+    return _event(event_type, encoded(kind.api_version, kind.kind, record))
+
+
+def _event(event_type: str, obj: bytes) -> bytes:
+    return b'{"type":"' + event_type.encode() + b'","object":' + obj + b"}\n"

@@ -14,7 +14,7 @@ from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import defaults, strategies
 from muster.simulator.apiserver.fields.decoding import Decoder
-from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarget, Response, uid_conflict
+from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import (
     Object,
@@ -44,103 +44,100 @@ class Writer:
     define: Callable[[Object], None]
 
     def create(self, target: RequestTarget, request: Request) -> Response:
-        """POST of an object."""
-        request.check_options("CreateOptions")
-        obj = self._decode_with_defaults(target, request, target.object_in(request))
+        """POST of an object, or server-side apply of one that does not exist."""
+        kind, manager = target.kind, _manager(target, request)
+        obj = self._decode(target, request, target.object_in(request.json))
         _check_namespace(target, obj)
-        managed_fields = apply.after_update({}, obj, target.kind.schema, self._manager(target, request))
+        metadata = obj["metadata"]
+        if not metadata.get("name") and metadata.get("generateName"):
+            metadata["name"] = generated_name(metadata["generateName"])
+        if request.content_type != APPLY:
+            defaults.fill(kind, obj, self.gates())
+            fields = apply.after_update({}, obj, kind.schema, manager)
+        elif metadata.get("uid"):
+            raise refusals.conflict(kind.group, kind.plural, target.name, "no object has that uid")
+        else:
+            _, fields = apply.apply({}, obj, kind.schema, manager, force=True)
+            defaults.fill(kind, obj, self.gates())
+        if metadata.get("resourceVersion"):
+            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
+        for field in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+            metadata.pop(field, None)
         with self.store.lock:
-            record = self._create_object(target.kind, obj, managed_fields, request)
-        return _response(201, target.kind, record)
+            chain.admit_new(self.store, kind, obj, self.gates(), request.user)
+            metadata = obj["metadata"]
+            metadata |= {"uid": new_uid(), "creationTimestamp": now()}
+            strategies.prepare_new(kind, obj, self.gates())
+            errors = strategies.check(kind, obj, None)
+            if errors:
+                raise refusals.invalid_object(kind.group, kind.kind, name_of(obj), errors)
+            chain.validate(self.store, kind, obj, None, request.user)
+            if self.store.get(kind.group_resource, (namespace_of(obj), name_of(obj))) is not None:
+                raise refusals.already_exists(kind.group, kind.plural, name_of(obj))
+            metadata["managedFields"] = fields
+            return self._persist(kind, obj, request, 201)
 
     def update(self, target: RequestTarget, request: Request) -> Response:
-        """PUT of an object or its status."""
-        request.check_options("UpdateOptions")
-        with self.store.lock:
-            current = self._current(target)
-            obj = self._decode_with_defaults(target, request, target.object_in(request))
-            _check_name(target, obj)
-            uid = at(obj, "metadata", "uid")
-            if uid and uid != current["metadata"]["uid"]:
-                raise uid_conflict(target, str(uid), current["metadata"]["uid"])
-            record = self._update_object(target, request, obj, requires_version=not target.kind.unconditional)
-        return _response(200, target.kind, record)
-
-    def patch(self, target: RequestTarget, request: Request) -> Response:
-        """PATCH of an object or subresource, in any of the four patch types."""
-        request.check_options("PatchOptions")
-        if request.content_type == APPLY:
-            return self._apply(target, request)
-        with self.store.lock:
-            current = self._current(target)
-            patched = self._patched(target, request, current | {"apiVersion": target.kind.api_version})
-            target.check_type(patched)
-            obj = self._decode_with_defaults(target, request, patched)
-            _check_name(target, obj)
-            record = self._update_object(target, request, obj)
-        return _response(200, target.kind, record)
-
-    def _patched(self, target: RequestTarget, request: Request, current: Object) -> Object:
-        patch = request.json
-        match request.content_type:
-            case "application/json-patch+json":
-                return json_patch(current, patch)
-            case "application/merge-patch+json":
-                return merge_patch(current, patch)
-            case "application/strategic-merge-patch+json" if not target.kind.custom:
-                return strategic_merge(current, patch, target.kind.schema)
-            case _:
-                raise refusals.unsupported_media_type(request.content_type)
-
-    def _apply(self, target: RequestTarget, request: Request) -> Response:
+        """PUT or PATCH of an object or its status."""
         kind = target.kind
-        body = target.object_in(request)
-        if at(body, "metadata", "managedFields"):
-            raise refusals.bad_request("metadata.managedFields must be nil")
-        applied = self._decode(target, request, body)
-        _check_name(target, applied)
-        force = request.query.get("force") in {"true", "1"}
         with self.store.lock:
             record = self.store.get(kind.group_resource, target.key)
             if record is None:
-                if target.subresource:
-                    raise refusals.not_found(kind.group, kind.plural, target.name)
-                return self._apply_new(target, request, applied)
-            live = record.obj | {"apiVersion": kind.api_version}
-            merged, managed_fields = apply.apply(
-                live,
+                if request.content_type == APPLY and not target.subresource:
+                    return self.create(target, request)
+                raise refusals.not_found(kind.group, kind.plural, target.name)
+            old = record.obj | {"apiVersion": kind.api_version}
+            obj, fields = self._requested(target, request, old)
+            _check_version(target, request, obj, old)
+            _restore_metadata(kind, obj, old)
+            if fields is None:
+                reset = strategies.reset_fields(kind, target.subresource)
+                fields = apply.after_update(old, obj, kind.schema, _manager(target, request), reset)
+            obj["metadata"]["managedFields"] = fields
+            if target.subresource == "status":
+                strategies.prepare_status(kind, obj, old)
+            else:
+                chain.admit_changed(kind, obj, old)
+                strategies.prepare_changed(kind, obj, old, self.gates())
+            errors = strategies.check(kind, obj, old, target.subresource)
+            if errors:
+                raise refusals.invalid_object(kind.group, kind.kind, target.name, errors)
+            if self.release == "1.36" and not target.subresource:
+                chain.keep_gang_sizes(self.store, kind, obj, old, self.gates())
+            named = request.query.get("fieldManager")
+            options = {"fieldManager": named} if named else {}
+            chain.validate(self.store, kind, obj, old, request.user, target.subresource, options)
+            if not obj["metadata"].get("managedFields"):
+                obj["metadata"].pop("managedFields", None)
+            if obj == old:
+                return _response(200, kind, record)
+            return self._persist(kind, obj, request, 200)
+
+    def _requested(
+        self, target: RequestTarget, request: Request, old: Object
+    ) -> tuple[Object, list[Object] | None]:
+        """Return the object that a PUT or PATCH asks for, and its managedFields after an apply."""
+        kind, body, fields = target.kind, request.json, None
+        if request.content_type == APPLY:
+            applied = self._decode(target, request, target.object_in(body))
+            body, fields = apply.apply(
+                old,
                 applied,
                 kind.schema,
-                self._manager(target, request),
-                force=force,
+                _manager(target, request),
+                force=request.query.get("force") in {"true", "1"},
                 reset=strategies.reset_fields(kind, target.subresource),
             )
-            obj = self._decode_with_defaults(target, request, merged)
-            changed = self._update_object(target, request, obj, managed_fields=managed_fields)
-        return _response(200, kind, changed)
-
-    def _apply_new(self, target: RequestTarget, request: Request, applied: Object) -> Response:
-        kind = target.kind
-        uid = applied["metadata"].pop("uid", "")
-        applied["metadata"].pop("resourceVersion", None)
-        if uid:
-            raise refusals.conflict(
-                kind.group, kind.plural, target.name, f"no object with the uid {uid} was found"
-            )
-        manager = self._manager(target, request)
-        _, managed_fields = apply.apply({}, applied, kind.schema, manager, force=True)
-        defaults.fill(kind, applied, self.gates())
-        return _response(201, kind, self._create_object(kind, applied, managed_fields, request))
-
-    def _manager(self, target: RequestTarget, request: Request) -> apply.FieldManager:
-        operation = "Apply" if request.content_type == APPLY else "Update"
-        return apply.FieldManager(request.manager, operation, target.kind.api_version, target.subresource)
-
-    def _current(self, target: RequestTarget) -> Object:
-        record = self.store.get(target.kind.group_resource, target.key)
-        if record is None:
-            raise refusals.not_found(target.kind.group, target.kind.plural, target.name)
-        return record.obj
+        elif request.verb == "patch":
+            body = _patched(kind, request, old)
+        obj = self._decode(target, request, target.object_in(body))
+        defaults.fill(kind, obj, self.gates())
+        if target.subresource:
+            obj["metadata"].setdefault("name", target.name)
+        if name_of(obj) != target.name:
+            raise refusals.bad_request(f"the object is not named {target.name} as the URL says")
+        _check_namespace(target, obj)
+        return obj, fields
 
     def _decode(self, target: RequestTarget, request: Request, body: Any) -> Object:
         """Return the object in a body; handles unknown fields as the parameter `fieldValidation` says."""
@@ -154,103 +151,64 @@ class Writer:
             request.warnings += unknown
         return obj
 
-    def _decode_with_defaults(self, target: RequestTarget, request: Request, body: Any) -> Object:
-        obj = self._decode(target, request, body)
-        defaults.fill(target.kind, obj, self.gates())
-        return obj
-
-    def _create_object(
-        self, kind: Kind, obj: Object, managed_fields: list[Object], request: Request
-    ) -> ObjectRecord:
-        metadata = obj["metadata"]
-        if metadata.get("resourceVersion"):
-            raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
-        for field in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-            metadata.pop(field, None)
-        if not kind.custom and kind.kind != "Namespace":
-            metadata.pop("generation", None)
-        chain.admit_new(self.store, kind, obj, self.gates(), request.user)
-        metadata = obj["metadata"]
-        metadata |= {"uid": new_uid(), "creationTimestamp": now()}
-        if not metadata.get("name") and metadata.get("generateName"):
-            metadata["name"] = generated_name(metadata["generateName"])
-        strategies.prepare_new(kind, obj, self.gates())
-        if kind.kind == "Namespace" and not kind.custom:
-            defaults.fill(kind, obj, self.gates())
-        errors = strategies.check(kind, obj, None)
-        if errors:
-            raise refusals.invalid_object(kind.group, kind.kind, name_of(obj), errors)
-        chain.validate(self.store, kind, obj, None, request.user)
-        existing = self.store.get(kind.group_resource, (namespace_of(obj), name_of(obj)))
-        if existing is not None:
-            deleting = bool(existing.obj["metadata"].get("deletionTimestamp"))
-            raise refusals.already_exists(kind.group, kind.plural, name_of(obj), deleting=deleting)
-        metadata["managedFields"] = managed_fields
-        return self._persist(kind, obj, request)
-
-    def _update_object(
-        self,
-        target: RequestTarget,
-        request: Request,
-        obj: Object,
-        *,
-        managed_fields: list[Object] | None = None,
-        requires_version: bool = False,
-    ) -> ObjectRecord:
-        kind, record = target.kind, self.store.get(target.kind.group_resource, target.key)
-        assert record is not None  # noqa: S101 - the caller read it under the same lock
-        old = record.obj | {"apiVersion": kind.api_version}
-        _check_version(target, obj, old, requires_version=requires_version)
-        self._restore_metadata(kind, obj, old, target.subresource)
-        if managed_fields is None:
-            reset = strategies.reset_fields(kind, target.subresource)
-            manager = self._manager(target, request)
-            managed_fields = apply.after_update(old, obj, kind.schema, manager, reset)
-        obj["metadata"]["managedFields"] = managed_fields
-        if target.subresource == "status":
-            strategies.prepare_status(kind, obj, old)
-        else:
-            chain.admit_changed(kind, obj, old)
-            strategies.prepare_changed(kind, obj, old, self.gates())
-        errors = strategies.check(kind, obj, old, target.subresource)
-        if errors:
-            raise refusals.invalid_object(kind.group, kind.kind, target.name, errors)
-        if self.release == "1.36" and not target.subresource:
-            chain.keep_gang_sizes(self.store, kind, obj, old, self.gates())
-        named = request.query.get("fieldManager")
-        options = {"fieldManager": named} if named else {}
-        chain.validate(self.store, kind, obj, old, request.user, target.subresource, options)
-        if not obj["metadata"].get("managedFields"):
-            obj["metadata"].pop("managedFields", None)
-        if obj == old:
-            return record
-        return self._persist(kind, obj, request)
-
-    @staticmethod
-    def _restore_metadata(kind: Kind, obj: Object, old: Object, subresource: str) -> None:
-        """Restore the metadata that an update cannot change; a wrong uid is left to validation."""
-        metadata, before = obj["metadata"], old["metadata"]
-        metadata.setdefault("uid", before["uid"])
-        for field in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
-            if field in before:
-                metadata[field] = before[field]
-            else:
-                metadata.pop(field, None)
-        if kind.namespaced:
-            metadata.setdefault("namespace", before["namespace"])
-        if subresource and not metadata.get("name"):
-            metadata["name"] = before["name"]
-
-    def _persist(self, kind: Kind, obj: Object, request: Request) -> ObjectRecord:
+    def _persist(self, kind: Kind, obj: Object, request: Request, status: int) -> Response:
         if request.dry_run:
-            return ObjectRecord(obj)
+            return _response(status, kind, ObjectRecord(obj))
         if kind.kind == "CustomResourceDefinition" and not kind.custom:
             self.define(obj)
-        return self.store.put(kind.group_resource, obj)
+        return _response(status, kind, self.store.put(kind.group_resource, obj))
+
+    def bind(self, target: RequestTarget, request: Request) -> Response:
+        """POST of a Binding of a pod to a node (`pkg/registry/core/pod/storage/storage.go`, v1.37.1)."""
+        with self.store.lock:
+            record = self.store.get(target.kind.group_resource, target.key)
+            if record is None:
+                raise refusals.not_found("", "pods", target.name)
+            pod: Object = copied(record.obj)
+            obstacles = {
+                "has another UID": at(request.json, "metadata", "uid") not in {None, pod["metadata"]["uid"]},
+                "is being deleted": pod["metadata"].get("deletionTimestamp"),
+                "is already assigned to a node": pod["spec"].get("nodeName"),
+                "has scheduling gates": pod["spec"].get("schedulingGates"),
+            }
+            for obstacle, is_there in obstacles.items():
+                if is_there:
+                    raise refusals.conflict("", "pods/binding", target.name, f"the pod {obstacle}")
+            pod["spec"]["nodeName"] = request.json["target"]["name"]
+            scheduled = {"type": "PodScheduled", "status": "True"}
+            times = {"lastProbeTime": None, "lastTransitionTime": now()}
+            conditions = [c for c in pod["status"].get("conditions") or [] if c["type"] != "PodScheduled"]
+            pod["status"]["conditions"] = [*conditions, {**scheduled, **times}]
+            self.store.put(target.kind.group_resource, pod)
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+        return Response(201, status)
+
+
+def review_access(target: RequestTarget, request: Request) -> Response:
+    """Return the response to a SelfSubjectAccessReview: without authentication everything is allowed."""
+    review = target.object_in(request.json) | {"metadata": {}, "status": {"allowed": True}}
+    return Response(201, {"apiVersion": target.kind.api_version, "kind": target.kind.kind} | review)
+
+
+def _patched(kind: Kind, request: Request, current: Object) -> Object:
+    match request.content_type:
+        case "application/json-patch+json":
+            return json_patch(current, request.json)
+        case "application/merge-patch+json":
+            return merge_patch(current, request.json)
+        case "application/strategic-merge-patch+json" if not kind.custom:
+            return strategic_merge(current, request.json, kind.schema)
+        case _:
+            raise refusals.unsupported_media_type(request.content_type)
 
 
 def _response(status: int, kind: Kind, record: ObjectRecord) -> Response:
     return Response(status, encoded(kind.api_version, kind.kind, record))
+
+
+def _manager(target: RequestTarget, request: Request) -> apply.FieldManager:
+    operation = "Apply" if request.content_type == APPLY else "Update"
+    return apply.FieldManager(request.manager, operation, target.kind.api_version, target.subresource)
 
 
 def _check_namespace(target: RequestTarget, obj: Object) -> None:
@@ -261,25 +219,25 @@ def _check_namespace(target: RequestTarget, obj: Object) -> None:
         obj["metadata"]["namespace"] = target.namespace
 
 
-def _check_name(target: RequestTarget, obj: Object) -> None:
-    name = name_of(obj)
-    if not name:
-        if target.subresource:
-            obj["metadata"]["name"] = target.name
-            return
-        raise refusals.bad_request("name must be provided")
-    if name != target.name:
-        raise refusals.bad_request(f"the name of the object ({name}) does not match the URL ({target.name})")
-    _check_namespace(target, obj)
-
-
-def _check_version(target: RequestTarget, obj: Object, old: Object, *, requires_version: bool) -> None:
+def _check_version(target: RequestTarget, request: Request, obj: Object, old: Object) -> None:
     kind = target.kind
-    version = obj["metadata"].get("resourceVersion")
-    current = old["metadata"]["resourceVersion"]
+    version, current = obj["metadata"].get("resourceVersion"), old["metadata"]["resourceVersion"]
     if version and version != current:
         raise refusals.conflict(kind.group, kind.plural, target.name)
-    if not version and requires_version:
+    if not version and request.verb == "update" and not kind.unconditional:
         error = refusals.invalid("metadata.resourceVersion", 0, "must be specified for an update")
         raise refusals.invalid_object(kind.group, kind.plural, target.name, [error])
     obj["metadata"]["resourceVersion"] = current
+
+
+def _restore_metadata(kind: Kind, obj: Object, old: Object) -> None:
+    """Restore the metadata that an update cannot change; a wrong uid is left to validation."""
+    metadata, before = obj["metadata"], old["metadata"]
+    metadata.setdefault("uid", before["uid"])
+    for field in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+        if field in before:
+            metadata[field] = before[field]
+        else:
+            metadata.pop(field, None)
+    if kind.namespaced:
+        metadata.setdefault("namespace", before["namespace"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,10 +22,23 @@ class HttpServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, address: tuple[str, int], handle: Callable[[Request], Response]) -> None:
+    def __init__(self, handle: Callable[[Request], Response], port: int = 0) -> None:
         self.handle = handle
         self._connections: set[socket.socket] = set()
-        super().__init__(address, RequestHandler)
+        super().__init__(("127.0.0.1", port), RequestHandler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+    def start(self) -> None:
+        """Start serving; requests are answered once this returns."""
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        """Stop listening and end every connection."""
+        self.shutdown()
+        for connection in list(self._connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()
 
     def server_bind(self) -> None:
         """Bind without the reverse DNS look-up of the base class, which can take seconds."""
@@ -43,12 +57,6 @@ class HttpServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore errors of a connection: the client closed it."""
-
-    def close_connections(self) -> None:
-        """Shut down all connections."""
-        for connection in list(self._connections):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
 
 
 class RequestHandler(BaseHTTPRequestHandler):
@@ -73,46 +81,28 @@ class RequestHandler(BaseHTTPRequestHandler):
             traceback.print_exc()
             failure = ApiError(500, "InternalError", f"{type(error).__name__}: {error}")
             response = Response(500, failure.status())
+        self.send_response_only(response.status)
+        self.send_header("Content-Type", response.content_type)
+        for name, value in response.headers.items():
+            self.send_header(name, value.encode().decode("latin-1"))  # UTF-8, as Go sends it
         if response.stream is None:
-            self._send(response)
+            content = response.encoded()
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+            self.wfile.flush()
         else:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.flush()
             self._stream(response.stream())
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server calls these
 
-    def _send(self, response: Response) -> None:
-        body = response.encoded()
-        self.send_response_only(response.status)
-        self.send_header("Content-Type", response.content_type)
-        self.send_header("Content-Length", str(len(body)))
-        for name, value in response.headers.items():
-            self.send_header(name, value.encode().decode("latin-1"))  # UTF-8, as Go sends it
-        self.end_headers()
-        self.wfile.write(body)
-        self.wfile.flush()
-
     def _stream(self, chunks: Iterator[bytes]) -> None:
-        self.send_response_only(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self.wfile.flush()
         with contextlib.closing(chunks):  # type: ignore[type-var]  # a generator
             for chunk in chunks:
-                if chunk:
-                    self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
-                    self.wfile.flush()
-                elif self._client_closed():
-                    break
-            self.wfile.write(b"0\r\n\r\n")
-            self.wfile.flush()
-
-    def _client_closed(self) -> bool:
-        """Whether the client closed its end: the socket is readable and at its end."""
-        self.connection.setblocking(False)
-        try:
-            return not self.connection.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
-        finally:
-            self.connection.setblocking(True)
+                self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+                self.wfile.flush()
+        self.wfile.write(b"0\r\n\r\n")
+        self.wfile.flush()

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 HERE = Path(__file__).parent
-PREFIX = "#/components/schemas/"
 
 KINDS = {
     *("Namespace", "Node", "Pod", "Event", "ConfigMap", "Secret", "Service", "ServiceAccount", "Binding"),
@@ -48,18 +50,6 @@ def without_descriptions(node: Any) -> Any:
     return kept
 
 
-def references(node: Any) -> set[str]:
-    """Return the names of the components that a schema refers to."""
-    if isinstance(node, list):
-        return set().union(*(references(item) for item in node)) if node else set()
-    if not isinstance(node, dict):
-        return set()
-    names = set().union(*(references(value) for value in node.values())) if node else set()
-    if isinstance(node.get("$ref"), str):
-        names.add(node["$ref"].removeprefix(PREFIX))
-    return names
-
-
 def kubernetes(release: str, module: Path) -> None:
     """Write `kubernetes-<release>.json.gz`: the kinds in `KINDS` and every schema they refer to."""
     components: dict[str, Any] = {}
@@ -76,14 +66,12 @@ def kubernetes(release: str, module: Path) -> None:
         name = to_visit.pop()
         if name not in kept:
             kept[name] = components[name]
-            to_visit += references(components[name])
+            to_visit += re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(components[name]))
     write(f"kubernetes-{release}", {"release": release, "components": dict(sorted(kept.items()))})
 
 
 def crds(name: str, paths: list[Path]) -> None:
     """Write `<name>.json.gz`: a list of CustomResourceDefinitions."""
-    import yaml  # noqa: PLC0415 - only this script reads YAML
-
     write(name, [without_descriptions(yaml.safe_load(path.read_text())) for path in paths])
 
 

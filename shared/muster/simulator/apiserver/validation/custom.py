@@ -1,8 +1,8 @@
 """Validation of custom resources with the OpenAPI schema of their CustomResourceDefinition.
 
-Messages as in k8s.io/apiextensions-apiserver v0.37.1, `pkg/apiserver/validation`, which passes on those of
-k8s.io/kube-openapi. Of the CEL rules only `self == oldSelf`, which makes fields immutable, is understood:
-nearly all rules of JobSet's and the Trainer's definitions are of this form.
+Errors as in k8s.io/apiextensions-apiserver v0.37.1, `pkg/apiserver/validation`. Of the CEL rules only
+`self == oldSelf`, which makes fields immutable, is understood: nearly all rules of JobSet's and the Trainer's
+definitions are of this form.
 """
 
 from __future__ import annotations
@@ -11,20 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from muster.simulator.apiserver.http.requests import json_type
+from muster.simulator.apiserver.fields.decoding import fits
 from muster.simulator.apiserver.objects import Object
-from muster.simulator.apiserver.refusals import FieldError, invalid, not_supported, required, too_many
+from muster.simulator.apiserver.refusals import FieldError, duplicate, invalid, not_supported, required
 from muster.simulator.apiserver.schemas import Schema
-
-TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-}
-
 
 ERRORS_BEFORE_CEL = frozenset(
     {
@@ -38,6 +28,15 @@ META = {"apiVersion", "kind", "metadata"}
 CEL_SKIPPED = "some validation rules were not checked because the object was invalid"
 UNCHANGED = "self == oldSelf"
 _ABSENT: Final = object()
+_MOST = {
+    "maxProperties": "FieldValueTooMany",
+    "maxItems": "FieldValueTooMany",
+    "maxLength": "FieldValueTooLong",
+    "maximum": "FieldValueInvalid",
+}
+"""The limits of a schema, and the type of the error of what exceeds them."""
+
+_LEAST = ("minProperties", "minItems", "minLength", "minimum")
 
 
 def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
@@ -45,7 +44,7 @@ def check(obj: Object, old: Object | None, schema: Schema) -> list[FieldError]:
     body = {key: value for key, value in obj.items() if key not in META}
     errors = list(_value(body, _without_meta(schema), ""))
     if any(error.type in ERRORS_BEFORE_CEL for error in errors):
-        skipped = FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED, None)
+        skipped = FieldError("FieldValueInvalid", "<nil>", CEL_SKIPPED)
         return [*errors, skipped] if "x-kubernetes-validations" in str(schema) else errors
     if old is None:
         return errors
@@ -60,36 +59,28 @@ def _without_meta(schema: Schema) -> Schema:
 def _value(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
     if value is None and (schema.get("nullable") or "type" not in schema):
         return
-    expected = _expected_type(value, schema)
-    if expected:
-        yield _wrong_type(value, expected, path)
+    if not fits(value, schema):
+        yield FieldError("FieldValueTypeInvalid", path, f"must be of type {schema.get('type')}")
         return
     if "enum" in schema and value not in schema["enum"]:
-        yield not_supported(path, value, (str(member) for member in schema["enum"]))
+        yield not_supported(path, value, map(str, schema["enum"]))
+    yield from _size(value, schema, path)
     if isinstance(value, dict):
         yield from _object(value, schema, path)
     elif isinstance(value, list):
         yield from _list(value, schema, path)
-    elif isinstance(value, str):
-        yield from _text(value, schema, path)
-    elif not isinstance(value, bool):
-        yield from _number(value, schema, path)
+    elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
+        yield invalid(path, value, f"should match '{schema['pattern']}'")
 
 
-def _expected_type(value: Any, schema: Schema) -> str:
-    """Return the type that a value should have but has not; empty if its type is right."""
-    if schema.get("x-kubernetes-int-or-string"):
-        return "" if isinstance(value, (int, str)) and not isinstance(value, bool) else "integer,string"
-    expected = str(schema.get("type", ""))
-    if expected not in TYPES:
-        return ""
-    matches = isinstance(value, TYPES[expected]) and (expected == "boolean" or not isinstance(value, bool))
-    return "" if matches else expected
-
-
-def _wrong_type(value: Any, expected: str, path: str) -> FieldError:
-    detail = f'{path} in body must be of type {expected}: "{json_type(value)}"'
-    return FieldError("FieldValueTypeInvalid", path, detail, json_type(value))
+def _size(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
+    size = value if isinstance(value, (int, float)) else len(value)
+    for keyword, error in _MOST.items():
+        if size > schema.get(keyword, size):
+            yield FieldError(error, path, f"{keyword} is {schema[keyword]}")
+    for keyword in _LEAST:
+        if size < schema.get(keyword, size):
+            yield invalid(path, value, f"{keyword} is {schema[keyword]}")
 
 
 def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:
@@ -101,54 +92,18 @@ def _object(value: Object, schema: Schema, path: str) -> Iterator[FieldError]:
         child = properties.get(key, additional)
         if isinstance(child, dict):
             yield from _value(item, child, f"{path}.{key}" if path else key)
-    if len(value) > schema.get("maxProperties", len(value)):
-        yield too_many(path, len(value), schema["maxProperties"])
-    minimum = schema.get("minProperties", 0)
-    if len(value) < minimum:
-        yield invalid(path, len(value), f"{path} in body should have at least {minimum} properties")
 
 
 def _list(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
-    if len(value) > schema.get("maxItems", len(value)):
-        yield too_many(path, len(value), schema["maxItems"])
-    minimum = schema.get("minItems", 0)
-    if len(value) < minimum:
-        yield invalid(path, len(value), f"{path} in body should have at least {minimum} items")
-    items = schema.get("items")
-    if isinstance(items, dict):
-        for index, item in enumerate(value):
-            yield from _value(item, items, f"{path}[{index}]")
-    yield from _duplicates(value, schema, path)
-
-
-def _duplicates(value: list[Any], schema: Schema, path: str) -> Iterator[FieldError]:
-    keys = schema.get("x-kubernetes-list-map-keys") or ()
-    if schema.get("x-kubernetes-list-type") not in {"map", "set"}:
-        return
+    items, keys = schema.get("items"), schema.get("x-kubernetes-list-map-keys") or ()
     seen: list[Any] = []
     for index, item in enumerate(value):
+        if isinstance(items, dict):
+            yield from _value(item, items, f"{path}[{index}]")
         identity = {key: item.get(key) for key in keys} if keys and isinstance(item, dict) else item
-        if identity in seen:
-            yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", identity)
+        if identity in seen and schema.get("x-kubernetes-list-type") in {"map", "set"}:
+            yield duplicate(f"{path}[{index}]", identity)
         seen.append(identity)
-
-
-def _text(value: str, schema: Schema, path: str) -> Iterator[FieldError]:
-    if len(value) > schema.get("maxLength", len(value)):
-        yield FieldError("FieldValueTooLong", path, f"may not be more than {schema['maxLength']} bytes")
-    minimum = schema.get("minLength", 0)
-    if len(value) < minimum:
-        yield invalid(path, value, f"{path} in body should be at least {minimum} chars long")
-    pattern = schema.get("pattern")
-    if pattern and not re.search(pattern, value):
-        yield invalid(path, value, f"{path} in body should match '{pattern}'")
-
-
-def _number(value: float, schema: Schema, path: str) -> Iterator[FieldError]:
-    if value < schema.get("minimum", value):
-        yield invalid(path, value, f"{path} in body should be greater than or equal to {schema['minimum']}")
-    if value > schema.get("maximum", value):
-        yield invalid(path, value, f"{path} in body should be less than or equal to {schema['maximum']}")
 
 
 def _broken_rules(value: Any, old: Any, schema: Schema, path: str) -> Iterator[FieldError]:

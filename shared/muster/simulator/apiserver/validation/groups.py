@@ -16,23 +16,24 @@ from muster.simulator.apiserver.refusals import FieldError, duplicate, invalid, 
 from muster.simulator.apiserver.validation import names
 from muster.simulator.apiserver.validation.rules import Field, Struct, check
 
+COMPOSITES = "compositePodGroupTemplates"
 MAX_TEMPLATES = 8
 MAX_DEPTH = 4
 MAX_PRIORITY = 1_000_000_000
 
 BASIC_OR_GANG = ("basic", "gang")
-_LABEL = Field(required=True, form=names.dns_label)
-_SUBDOMAIN = Field(required=True, form=names.dns_subdomain)
-_SEGMENT = Field(required=True, form=names.path_segment)
-_TOPOLOGY = Struct({"key": Field(required=True, form=names.label_key)})
+_LABEL = Field(required=True, form=names.DNS_LABEL)
+_SUBDOMAIN = Field(required=True, form=names.DNS_SUBDOMAIN)
+_SEGMENT = Field(required=True, form=names.PATH_SEGMENT)
+_TOPOLOGY = Struct({"key": Field(required=True, form=names.LABEL_KEY)})
 CONSTRAINTS = Struct({"topology": Field(max_items=1, optional=True, struct=_TOPOLOGY)})
 DISRUPTION = Struct({}, ("single", "all"))
 _CONTROLLER_REF = Struct(
-    {"apiGroup": Field(optional=True, form=names.dns_subdomain), "kind": _SEGMENT, "name": _SEGMENT}
+    {"apiGroup": Field(optional=True, form=names.DNS_SUBDOMAIN), "kind": _SEGMENT, "name": _SEGMENT}
 )
 _CONTROLLER = Field(immutable=True, optional=True, struct=_CONTROLLER_REF)
 _WORKLOAD_REF = Struct({"workloadName": _SUBDOMAIN, "templateName": _LABEL})
-_PARENT = Field(immutable=True, optional=True, form=names.dns_subdomain)
+_PARENT = Field(immutable=True, optional=True, form=names.DNS_SUBDOMAIN)
 
 
 def _policy(count_field: str) -> Struct:
@@ -49,7 +50,7 @@ def _common_fields(*, required: bool) -> dict[str, Field]:
     return {
         "schedulingConstraints": Field(immutable=True, optional=True, struct=CONSTRAINTS),
         "disruptionMode": Field(immutable=True, required=required, optional=not required, struct=DISRUPTION),
-        "priorityClassName": Field(immutable=True, optional=True, form=names.dns_subdomain),
+        "priorityClassName": Field(immutable=True, optional=True, form=names.DNS_SUBDOMAIN),
         "priority": Field(immutable=True, most=MAX_PRIORITY),
         "preemptionPolicy": Field(immutable=True, optional=True, values=("PreemptLowerPriority", "Never")),
     }
@@ -124,23 +125,6 @@ _SPECS_1_36 = {
 }
 
 
-_CONDITION = Struct(
-    {
-        "type": Field(required=True, form=names.label_key),
-        "status": Field(required=True, values=("False", "True", "Unknown")),
-        "lastTransitionTime": Field(required=True),
-        "reason": Field(required=True, longest=1024, form=names.condition_reason),
-        "message": Field(longest=32 * 1024),
-    }
-)
-_STATUS = Struct({"conditions": Field(struct=_CONDITION)})
-
-
-def check_status(new: Object) -> list[FieldError]:
-    """Return the errors of the conditions of a group (`pkg/apis/meta/v1/validation/validation.go`)."""
-    return check(_STATUS, new.get("status") or {}, None, "status")
-
-
 def check_spec(kind: Kind, new: Object, old: Object | None) -> list[FieldError]:
     """Return the errors of the spec of a Workload or a group."""
     spec, old_spec = new.get("spec") or {}, None if old is None else old.get("spec") or {}
@@ -148,81 +132,36 @@ def check_spec(kind: Kind, new: Object, old: Object | None) -> list[FieldError]:
         return check(_SPECS_1_36[kind.kind], spec, old_spec, "spec")
     errors: list[FieldError] = []
     if kind.kind == "Workload":
-        errors = _unique_names(spec) + _depth(spec) + _same_priority(spec)
-        for index, template in enumerate(spec.get("compositePodGroupTemplates") or []):
-            errors += _has_child(template, f"spec.compositePodGroupTemplates[{index}]")
-    elif kind.kind == "PodGroup" and old is None and _needs_reference(spec):
-        why = "must be set when parentCompositePodGroupName is set"
-        errors.append(required("spec.workloadRef", why))
+        errors = _tree_errors(spec)
+    elif old is None and "parentCompositePodGroupName" in spec and not spec.get("workloadRef"):
+        errors.append(required("spec.workloadRef", "must be set with parentCompositePodGroupName"))
     return errors + check(_SPECS[kind.kind], spec, old_spec, "spec")
 
 
-def _needs_reference(spec: Object) -> bool:
-    return spec.get("parentCompositePodGroupName") is not None and not spec.get("workloadRef")
-
-
-def _unique_names(spec: Object) -> list[FieldError]:
-    """Check that template names are unique in the tree; `unique` checks those within a list."""
-    seen = {template.get("name") for template in spec.get("podGroupTemplates") or []}
-    return _names_below(spec.get("compositePodGroupTemplates") or [], "spec", seen)
-
-
-def _names_below(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
-    errors = _repeated(templates, f"{path}.compositePodGroupTemplates", seen)
-    for index, template in enumerate(templates):
-        here = f"{path}.compositePodGroupTemplates[{index}]"
-        errors += _repeated(template.get("podGroupTemplates") or [], f"{here}.podGroupTemplates", seen)
-        errors += _names_below(template.get("compositePodGroupTemplates") or [], here, seen)
-    return errors
-
-
-def _repeated(templates: list[Object], path: str, seen: set[Any]) -> list[FieldError]:
-    """Return the errors of names that were seen before; adds the names of this list to `seen`."""
-    listed = [template.get("name") for template in templates]
-    errors = [duplicate(f"{path}[{i}].name", name) for i, name in enumerate(listed) if name in seen]
-    seen.update(listed)
-    return errors
-
-
-def _depth(spec: Object) -> list[FieldError]:
-    def height(template: Object) -> int:
-        children = template.get("compositePodGroupTemplates") or []
-        return 1 + max((height(child) for child in children), default=0)
-
-    return [
-        invalid(
-            f"spec.compositePodGroupTemplates[{index}]",
-            template.get("compositePodGroupTemplates"),
-            f"maximum template hierarchy depth is {MAX_DEPTH}",
-        )
-        for index, template in enumerate(spec.get("compositePodGroupTemplates") or [])
-        if height(template) >= MAX_DEPTH
-    ]
-
-
-def _same_priority(spec: Object) -> list[FieldError]:
-    priorities = {
-        (node.get("priorityClassName") or "", node.get("priority"))
-        for node in _nodes({**spec, "name": None})
-        if node.get("name") is not None
-    }
-    why = "all priority and priorityClassName values must be identical, detected multiple values"
-    return [invalid("spec", None, why)] if len(priorities) > 1 else []
-
-
-def _nodes(template: Object) -> Iterator[Object]:
-    yield template
-    yield from template.get("podGroupTemplates") or []
-    for child in template.get("compositePodGroupTemplates") or []:
-        yield from _nodes(child)
-
-
-def _has_child(template: Object, path: str) -> list[FieldError]:
-    children = template.get("compositePodGroupTemplates") or []
+def _tree_errors(spec: Object) -> list[FieldError]:
+    """Return the errors of a Workload's templates as a tree: names, depth, priorities, missing children."""
+    nodes = list(_nodes(spec, "spec"))
     errors: list[FieldError] = []
-    if not children and not template.get("podGroupTemplates"):
-        detail = "must have at least one child PodGroupTemplate or CompositePodGroupTemplate"
-        errors.append(invalid(path, template.get("name", ""), detail))
-    for index, child in enumerate(children):
-        errors += _has_child(child, f"{path}.compositePodGroupTemplates[{index}]")
+    seen: dict[Any, str] = {}
+    for path, template in nodes:
+        siblings = seen.setdefault(template.get("name"), path.rpartition("[")[0])
+        if not path.startswith(f"{siblings}["):  # `named` is about those of one list
+            errors.append(duplicate(f"{path}.name", template.get("name")))
+    deep = {path.partition("]")[0]: path for path, _ in nodes if path.count(COMPOSITES) >= MAX_DEPTH}
+    errors += [invalid(f"{root}]", None, f"has more than {MAX_DEPTH} levels") for root in deep]
+    if len({(node.get("priorityClassName") or "", node.get("priority")) for _, node in nodes}) > 1:
+        errors.append(invalid("spec", None, "all priorities and priority classes must be identical"))
+    for path, node in nodes:
+        is_composite = path.rpartition(".")[2].startswith(COMPOSITES)
+        if is_composite and not node.get(COMPOSITES) and not node.get("podGroupTemplates"):
+            errors.append(invalid(path, node.get("name", ""), "must have at least one child"))
     return errors
+
+
+def _nodes(parent: Object, path: str) -> Iterator[tuple[str, Object]]:
+    """Yield path and content of each template below a Workload's spec or a composite template."""
+    for field in ("podGroupTemplates", COMPOSITES):
+        for index, template in enumerate(parent.get(field) or []):
+            here = f"{path}.{field}[{index}]"
+            yield here, template
+            yield from _nodes(template, here)

@@ -12,7 +12,6 @@ from muster.simulator.apiserver.refusals import FieldError
 from muster.simulator.apiserver.validation import names
 
 MAX_ANNOTATION_BYTES = 256 * 1024
-FORMATS = {"namespaces": names.dns_label, "services": names.dns_1035_label}
 IMMUTABLE_FIELDS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
 
 
@@ -22,10 +21,10 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
     name = metadata.get("name", "")
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required"), *_common(metadata)]
-    check = names.dns_subdomain if kind.custom else FORMATS.get(kind.plural, names.dns_subdomain)
-    errors = names.problems("metadata.name", name, check)
+    form = names.DNS_LABEL if kind.kind == "Namespace" else names.DNS_SUBDOMAIN
+    errors = names.problems("metadata.name", name, form)
     for finalizer in metadata.get("finalizers") or []:
-        errors += names.problems("metadata.finalizers", finalizer, names.label_key)
+        errors += names.problems("metadata.finalizers", finalizer, names.LABEL_KEY)
     return errors + _common(metadata)
 
 
@@ -47,11 +46,11 @@ def check_changed(obj: Object, old: Object) -> list[FieldError]:
 def _common(metadata: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
-        errors += names.problems("metadata.labels", key, names.label_key)
-        errors += names.problems("metadata.labels", value, names.label_value)
+        errors += names.problems("metadata.labels", key, names.LABEL_KEY)
+        errors += names.problems("metadata.labels", value, names.LABEL_VALUE)
     annotations = metadata.get("annotations") or {}
     for key in annotations:
-        errors += names.problems("metadata.annotations", key.lower(), names.label_key)
+        errors += names.problems("metadata.annotations", key.lower(), names.LABEL_KEY)
     if sum(len((key + value).encode()) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
         errors.append(refusals.too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
     references = metadata.get("ownerReferences") or []

@@ -32,7 +32,6 @@ class Field:
         form: what is wrong with a text.
         least: the smallest number.
         most: the largest number.
-        longest: the most characters of a text.
         values: the only values.
         struct: the rules of the value or of each item.
         always: an unset struct is validated as an empty one.
@@ -44,10 +43,9 @@ class Field:
     named: bool = False
     required: bool = False
     optional: bool = False
-    form: names.Check | None = None
+    form: names.Form | None = None
     least: int | None = None
     most: int | None = None
-    longest: int | None = None
     values: tuple[str, ...] = ()
     struct: Struct | None = None
     always: bool = False
@@ -123,9 +121,7 @@ def _further(field: Field, value: Any, path: str) -> Iterator[FieldError]:
         for index, name in enumerate(listed):
             if name in listed[:index]:
                 yield refusals.duplicate(f"{path}[{index}]", value[index])
-    if field.longest is not None and len(value or "") > field.longest:
-        yield refusals.too_long(path, field.longest)
-    elif field.form:
+    if field.form:
         yield from names.problems(path, value or "", field.form)
     if field.least is not None and (value or 0) < field.least:
         yield invalid(path, value, f"must be greater than or equal to {field.least}")
