@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -14,7 +13,7 @@ except ImportError:  # PyYAML was built without libyaml; the Python classes have
     from yaml import SafeDumper  # type: ignore[assignment]
     from yaml import SafeLoader as _BaseLoader  # type: ignore[assignment]
 
-__all__ = ["SafeDumper", "SafeLoader", "documents_with_lines", "load", "load_all"]
+__all__ = ["SafeDumper", "SafeLoader", "load", "load_all"]
 
 
 class SafeLoader(_BaseLoader):
@@ -34,17 +33,5 @@ def load(text: str | bytes) -> Any:
 
 def load_all(text: str | bytes) -> list[Any]:
     """Return the data of all documents of a YAML stream, without empty documents."""
-    return [document for _, document in documents_with_lines(text)]
-
-
-def documents_with_lines(text: str | bytes) -> Iterator[tuple[int, Any]]:
-    """Yield each document of a YAML stream that is not empty, with the line, from 1, in which it begins."""
-    loader = SafeLoader(text)
-    try:
-        while loader.check_node():
-            node: Any = loader.get_node()
-            document = loader.construct_document(node)
-            if document is not None:
-                yield node.start_mark.line + 1, document
-    finally:
-        loader.dispose()
+    documents = yaml.load_all(text, SafeLoader)  # a subclass of yaml.SafeLoader
+    return [document for document in documents if document is not None]

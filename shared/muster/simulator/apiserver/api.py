@@ -48,20 +48,10 @@ Intercept = Callable[[Request], tuple[int, Mapping[str, str], Any] | None]
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
-clusters:
-- name: embedded
-  cluster:
-    server: {url}
-contexts:
-- name: embedded
-  context:
-    cluster: embedded
-    user: anybody
-    namespace: default
-users:
-- name: anybody
-  user: {{token: "{user}"}}
 current-context: embedded
+clusters: [{{name: embedded, cluster: {{server: "{url}"}}}}]
+contexts: [{{name: embedded, context: {{cluster: embedded, user: anybody, namespace: default}}}}]
+users: [{{name: anybody, user: {{token: "{user}"}}}}]
 """
 
 

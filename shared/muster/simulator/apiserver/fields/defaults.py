@@ -27,8 +27,6 @@ CONTAINER = {
     "resources": {},
 }
 CONDITION = {"lastProbeTime": None, "lastTransitionTime": None}
-_SELECTORS: Object = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelector": {}}
-_POLICY: Object = {"spec": {"failurePolicy": "Fail"}}
 _GROUP: Object = {"spec": {"schedulingPolicy": {}, "disruptionMode": {"single": {}}}, "status": {}}
 _OLDER: Object = {"spec": {"schedulingPolicy": {}, "disruptionMode": "Pod", "podGroupTemplateRef": None}}
 
@@ -58,8 +56,6 @@ DEFAULTS: Mapping[str, Object] = {
         **dict.fromkeys(("reportingComponent", "reportingInstance"), ""),
         "source": {},
     },
-    "MutatingAdmissionPolicy": _POLICY,
-    "ValidatingAdmissionPolicy": _POLICY,
     "CustomResourceDefinition": {"spec": {"names": {}, "conversion": {"strategy": "None"}}},
 }
 
@@ -80,11 +76,6 @@ def fill(kind: Kind, obj: Object, gates: Gates) -> None:
     if kind.kind.endswith("PodGroup") and gates.pod_group_preemption_policy and not older:
         spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
     _derive(kind.kind, obj, spec)
-    for constraints in (spec.get("matchConstraints"), spec.get("matchResources")):
-        if constraints is not None:
-            _set(constraints, _SELECTORS)
-            for rule in constraints.get("resourceRules") or []:
-                _set(rule, {"scope": "*"})
 
 
 def _derive(kind: str, obj: Object, spec: Object) -> None:

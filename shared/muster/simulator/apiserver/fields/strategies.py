@@ -1,82 +1,108 @@
 """The strategy of each kind: fields that the server sets or restores before a write, and validation.
 
 Sources (v1.37.1): `pkg/registry/{core/pod,batch/job,scheduling/*}/strategy.go`, `pkg/api/{pod,job}/util.go`,
-`apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy}.go`.
+`apiextensions-apiserver/pkg/registry/customresource/{strategy,status_strategy}.go`. Not there: metadata of
+built-in kinds that their status endpoint may write.
 """
 
 from __future__ import annotations
 
 from muster.simulator.apiserver.kinds import Gates, Kind
-from muster.simulator.apiserver.objects import Object, at, by_name, name_of, now, uid_of
+from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
 from muster.simulator.apiserver.patches.apply import Path
 from muster.simulator.apiserver.refusals import FieldError
 from muster.simulator.apiserver.validation import custom, groups, job, metadata, pod
 
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 LEGACY_LABELS = ("controller-uid", "job-name")
-META_RESET_BY_STATUS = (
-    *("deletionTimestamp", "deletionGracePeriodSeconds", "generation", "labels", "annotations", "finalizers"),
-    "ownerReferences",
+_POLICIES = {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
+WITH_GENERATION = (
+    {"Pod", "Job", "PriorityClass", "CustomResourceDefinition"}
+    | _POLICIES
+    | {f"{kind}Binding" for kind in _POLICIES}
 )
 
 
 def prepare_new(kind: Kind, obj: Object, gates: Gates) -> None:
     """Set the fields of a new object that the server owns: status, generation, the selector of a Job."""
-    if not kind.custom:
-        _drop_disabled_fields(kind, obj, None, gates)
-    if kind.version == "v1alpha2" and kind.kind == "PodGroup":
-        # A disabled gate drops the field, and the storage sets the default again when it decodes the object.
-        obj["spec"].setdefault("disruptionMode", "Pod")
+    if kind.custom or kind.kind in WITH_GENERATION:
+        obj["metadata"]["generation"] = 1
     if kind.has_status and kind.kind not in {"Node", "Service", "CustomResourceDefinition"}:
         obj.pop("status", None)
-    if kind.custom or kind.kind in {"Pod", "Job", "PriorityClass"} | WITH_GENERATION:
-        obj["metadata"]["generation"] = 1
-    prepare = {"Pod": _new_pod, "Job": _new_job, "Namespace": _new_namespace}.get(kind.kind)
-    if prepare is not None and not kind.custom:
-        prepare(obj)
-    elif metadata.is_group_kind(kind) and kind.has_status:
-        obj["status"] = {}
+    if kind.custom:
+        return
+    spec = obj.get("spec") or {}
+    match kind.kind:
+        case "Pod":
+            _drop(spec, {"schedulingGroup": gates.generic_workload})
+            obj["status"] = _new_pod_status(spec)
+        case "Job":
+            _drop(spec, {"scheduling": gates.workload_with_job})
+            _drop(spec["template"]["spec"], {"schedulingGroup": gates.generic_workload})
+            obj["status"] = {}
+            _set_selector(obj, spec)
+        case "Namespace":
+            obj |= {"spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+        case "Workload" | "PodGroup" | "CompositePodGroup":
+            _drop_in_templates(spec, kind, gates)
+            if kind.has_status:
+                obj["status"] = {}
+            if kind.version == "v1alpha2" and kind.kind == "PodGroup":
+                # The storage sets the default of the dropped field again when it decodes the object.
+                spec["disruptionMode"] = "Pod"
 
 
-_POLICIES = {"MutatingAdmissionPolicy", "ValidatingAdmissionPolicy"}
-WITH_GENERATION = _POLICIES | {f"{kind}Binding" for kind in _POLICIES} | {"CustomResourceDefinition"}
+def _drop(spec: Object, enabled: dict[str, bool]) -> None:
+    """Remove the fields of disabled gates."""
+    for field, is_enabled in enabled.items():
+        if not is_enabled:
+            spec.pop(field, None)
 
 
-def _new_pod(pod_object: Object) -> None:
-    pod_object["status"] = {"phase": "Pending"}
-    if pod_object["spec"].get("schedulingGates"):
-        pod_object["status"]["conditions"] = [
-            {
-                "lastProbeTime": None,
-                "lastTransitionTime": now(),
-                "message": "Scheduling is blocked due to non-empty scheduling gates",
-                "reason": "SchedulingGated",
-                "status": "False",
-                "type": "PodScheduled",
-            }
-        ]
-    pod_object["status"]["qosClass"] = qos_class(pod_object["spec"])
+def _drop_in_templates(spec: Object, kind: Kind, gates: Gates) -> None:
+    """Remove the fields of disabled gates from a group or Workload, and from the templates in it."""
+    enabled = {
+        "parentCompositePodGroupName": gates.composite_pod_group,
+        "compositePodGroupTemplates": gates.composite_pod_group,
+        "preemptionPolicy": gates.pod_group_preemption_policy,
+        "resourceClaims": gates.dra_workload_resource_claims,
+        "schedulingConstraints": gates.topology_aware_workload_scheduling,
+    }
+    if kind.version == "v1alpha2":  # of the gate WorkloadAwarePreemption, which is off here
+        enabled |= dict.fromkeys(("disruptionMode", "priorityClassName", "priority"), False)
+    _drop(spec, enabled)
+    for template in spec.get("podGroupTemplates") or []:
+        _drop(template, enabled)
+        template.setdefault("schedulingConstraints", None)
+    for template in spec.get("compositePodGroupTemplates") or []:
+        _drop_in_templates(template, kind, gates)
 
 
-def qos_class(spec: Object) -> str:
+def _new_pod_status(spec: Object) -> Object:
+    status: Object = {"phase": "Pending", "qosClass": _qos_class(spec)}
+    if spec.get("schedulingGates"):
+        gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+        message = "Scheduling is blocked due to non-empty scheduling gates"
+        times = {"lastProbeTime": None, "lastTransitionTime": now()}
+        status["conditions"] = [{**gated, "message": message, **times}]
+    return status
+
+
+def _qos_class(spec: Object) -> str:
     """Return a QoS class: BestEffort without resources, Guaranteed if requests equal limits, or Burstable."""
+    counted = {"cpu", "memory"}
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
-    asked = []
-    for container in containers:
-        resources = container.get("resources") or {}
-        requests, limits = (
-            {name: value for name, value in (resources.get(kind) or {}).items() if name in {"cpu", "memory"}}
-            for kind in ("requests", "limits")
-        )
-        asked.append((requests, requests == limits and len(requests) == 2))  # noqa: PLR2004 - cpu and memory
-    if not any(requests for requests, _ in asked):
+    resources = [container.get("resources") or {} for container in containers]
+    if not any(counted & one.get("requests", {}).keys() for one in resources):
         return "BestEffort"
-    return "Guaranteed" if all(whole for _, whole in asked) else "Burstable"
+    whole = all(
+        counted <= one.get("requests", {}).keys() and one["requests"] == one.get("limits")
+        for one in resources
+    )
+    return "Guaranteed" if whole else "Burstable"
 
 
-def _new_job(job_object: Object) -> None:
-    job_object["status"] = {}
-    spec = job_object["spec"]
+def _set_selector(job_object: Object, spec: Object) -> None:
     if spec.get("manualSelector"):
         return
     labels = spec["template"]["metadata"].setdefault("labels", {})
@@ -89,28 +115,14 @@ def _new_job(job_object: Object) -> None:
         job_object["metadata"]["labels"] = dict(labels)
 
 
-def _new_namespace(namespace: Object) -> None:
-    namespace["spec"] = {"finalizers": ["kubernetes"]}
-    namespace["status"] = {"phase": "Active"}
-
-
-def prepare_changed(kind: Kind, obj: Object, old: Object, gates: Gates) -> None:
+def prepare_changed(kind: Kind, obj: Object, old: Object) -> None:
     """Restore what the main endpoint cannot write; increment the generation if the spec changed."""
-    if not kind.custom:
-        _drop_disabled_fields(kind, obj, old, gates)
     if kind.has_status:
         _restore(obj, old, "status")
     if kind.kind == "Namespace" and not kind.custom:
         _restore(obj, old, "spec")
-        _restore(obj, old, "status")
-    if metadata.is_group_kind(kind):
-        return
-    if _counts_generation(kind) and _counted(kind, obj) != _counted(kind, old):
+    if (kind.custom or kind.kind in WITH_GENERATION) and _counted(kind, obj) != _counted(kind, old):
         obj["metadata"]["generation"] = metadata.generation_of(old) + 1
-
-
-def _counts_generation(kind: Kind) -> bool:
-    return kind.custom or kind.kind in {"Pod", "Job"} | WITH_GENERATION
 
 
 def _counted(kind: Kind, obj: Object) -> Object:
@@ -122,22 +134,15 @@ def _counted(kind: Kind, obj: Object) -> Object:
 
 
 def prepare_status(kind: Kind, obj: Object, old: Object) -> None:
-    """Restore the fields that the status endpoint cannot write: all but status, and most of metadata."""
-    if kind.custom:
-        written = {key: obj["metadata"].get(key) for key in ("managedFields", "resourceVersion")}
-        obj["metadata"] = old["metadata"] | written
-        for key in (obj.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}:
-            _restore(obj, old, key)
-        return
-    _restore(obj, old, "spec")
-    fields: tuple[str, ...] = ("deletionTimestamp", "deletionGracePeriodSeconds", "generation")
-    if metadata.is_group_kind(kind):
-        fields = META_RESET_BY_STATUS
-    elif kind.kind == "Pod":
-        fields = (*fields, "ownerReferences")
-        _restore(obj.setdefault("status", {}), old.get("status") or {}, "qosClass")
-    for field in fields:
-        _restore(obj["metadata"], old["metadata"], field)
+    """Restore the fields that the status endpoint cannot write: all but status."""
+    given = (
+        ("managedFields", "resourceVersion") if kind.custom else ("managedFields", "resourceVersion", "uid")
+    )
+    obj["metadata"] = old["metadata"] | {key: obj["metadata"].get(key) for key in given}
+    for key in (obj.keys() | old.keys()) - {"metadata", "status", "apiVersion", "kind"}:
+        _restore(obj, old, key)
+    if kind.kind == "Pod" and not kind.custom:
+        _restore(obj.setdefault("status", {}), old["status"], "qosClass")
 
 
 def _restore(section: Object, old: Object, field: str) -> None:
@@ -150,16 +155,8 @@ def _restore(section: Object, old: Object, field: str) -> None:
 def reset_fields(kind: Kind, subresource: str) -> frozenset[Path]:
     """Return the fields that an endpoint cannot write, and whose managers it therefore does not change."""
     if subresource == "status":
-        if metadata.is_group_kind(kind):
-            return frozenset({("f:metadata",), ("f:spec",)})
-        if kind.custom:
-            fields = (
-                key for key in (kind.schema.get("properties") or {}) if key not in {"status", "metadata"}
-            )
-            return frozenset({("f:metadata",), *((f"f:{field}",) for field in fields)})
-        return frozenset(
-            {("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences")}
-        )
+        fields = (kind.schema.get("properties") or {}).keys() - {"status"}
+        return frozenset((f"f:{field}",) for field in fields)
     return frozenset({("f:status",)}) if kind.has_status else frozenset()
 
 
@@ -210,58 +207,3 @@ def deletion_metadata(obj: Object, seconds: int) -> Object:
     if metadata.generation_of(obj):
         changed["generation"] = metadata.generation_of(obj) + 1
     return changed
-
-
-def _drop_disabled_fields(kind: Kind, obj: Object, old: Object | None, gates: Gates) -> None:
-    """Remove the fields of disabled gates, unless the stored object already uses them."""
-    spec, old_spec = obj.get("spec") or {}, (old or {}).get("spec") or {}
-    is_1_36 = kind.version == "v1alpha2"
-    match kind.kind:
-        case "Pod":
-            _drop(spec, old_spec, schedulingGroup=gates.generic_workload)
-        case "Job":
-            _drop(spec, old_spec, scheduling=gates.workload_with_job)
-            template, old_template = (
-                at(spec, "template", "spec") or {},
-                at(old_spec, "template", "spec") or {},
-            )
-            _drop(template, old_template, schedulingGroup=gates.generic_workload)
-        case "Workload":
-            _drop_in_templates(spec, old_spec, gates, is_1_36=is_1_36)
-        case "PodGroup":
-            _drop_in_template(spec, old_spec, gates, is_1_36=is_1_36)
-            if spec.get("schedulingConstraints") is None:
-                spec.pop("schedulingConstraints", None)
-            _drop(spec, old_spec, parentCompositePodGroupName=gates.composite_pod_group)
-        case "CompositePodGroup":
-            _drop(spec, old_spec, preemptionPolicy=gates.pod_group_preemption_policy)
-
-
-def _drop(spec: Object, old: Object, **enabled: bool) -> None:
-    for field, is_enabled in enabled.items():
-        if not is_enabled and not old.get(field):
-            spec.pop(field, None)
-
-
-def _drop_in_template(template: Object, old: Object, gates: Gates, *, is_1_36: bool) -> None:
-    constrained = old.get("schedulingConstraints") is not None or "schedulingConstraints" not in template
-    if not gates.topology_aware_workload_scheduling and not constrained:
-        template["schedulingConstraints"] = None
-    _drop(template, old, resourceClaims=gates.dra_workload_resource_claims)
-    if is_1_36:  # of the gate WorkloadAwarePreemption, which is off here
-        _drop(template, old, disruptionMode=False, priorityClassName=False, priority=False)
-    else:
-        _drop(template, old, preemptionPolicy=gates.pod_group_preemption_policy)
-
-
-def _drop_in_templates(parent: Object, old: Object, gates: Gates, *, is_1_36: bool = False) -> None:
-    old_templates = old.get("podGroupTemplates") or []
-    for index, template in enumerate(parent.get("podGroupTemplates") or []):
-        old_template = old_templates[index] if index < len(old_templates) else {}
-        _drop_in_template(template, old_template, gates, is_1_36=is_1_36)
-    _drop(parent, old, compositePodGroupTemplates=gates.composite_pod_group)
-    old_by_name = by_name(old.get("compositePodGroupTemplates"))
-    for template in parent.get("compositePodGroupTemplates") or []:
-        old_template = old_by_name.get(template.get("name"), {})
-        _drop(template, old_template, preemptionPolicy=gates.pod_group_preemption_policy)
-        _drop_in_templates(template, old_template, gates)

@@ -98,7 +98,7 @@ class Writer:
                 strategies.prepare_status(kind, obj, old)
             else:
                 chain.admit_changed(kind, obj, old)
-                strategies.prepare_changed(kind, obj, old, self.gates())
+                strategies.prepare_changed(kind, obj, old)
             errors = strategies.check(kind, obj, old, target.subresource)
             if errors:
                 raise refusals.invalid_object(kind.group, kind.kind, target.name, errors)
