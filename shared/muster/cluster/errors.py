@@ -1,8 +1,4 @@
-"""Errors of the API server, one class for each kind.
-
-This module alone maps HTTP statuses to classes; all other modules check the class, never the status.
-`muster.runtime.http.responses` maps the classes to answers to events.
-"""
+"""Errors of the API server, one class for each kind; all other modules check the class, never the status."""
 
 from __future__ import annotations
 
@@ -14,10 +10,7 @@ MESSAGE_LIMIT = 1024
 
 
 class ClusterError(Exception):
-    """The API server refused a request, or did not answer it.
-
-    `status` is 0 without an answer; `reason` is that of the Status object; `retry_after` is in seconds.
-    """
+    """The API server refused a request, or did not answer it (`status` 0); `retry_after` is in seconds."""
 
     def __init__(
         self, message: str, *, status: int = 0, reason: str = "", retry_after: float | None = None

@@ -26,11 +26,10 @@ _PARENT = "parentCompositePodGroupName"
 
 
 def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Carry out the actions of a plan in order, up to the first failure or the limit of writes.
+    """Carry out the actions of a plan in order; returns the plan with those that succeeded.
 
-    A refused creation keeps no other from being made (`_Execution`); its error is raised after them,
-    unless the plan has something in its place. Returns the plan with the actions that succeeded; beyond the
-    limit it is to be delivered again, with the reason WriteLimit.
+    The error of a refused creation is raised after the others, unless the plan has something in its place.
+    Beyond the limit of writes the plan is to be delivered again, with the reason WriteLimit.
     """
     execution = _Execution(cluster, manager)
     try:
@@ -139,10 +138,7 @@ def _cause_of(action: Action) -> str:
 
 
 def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Carry out every action of a plan, some at the same time, also after failures of others.
-
-    An object that is gone is no error.
-    """
+    """Carry out every action of a plan, also after failures of others; an object that is gone is no error."""
     with ThreadPoolExecutor(GATES_AT_ONCE) as threads:
         # Each with a copy of the context, by which its span belongs to that of the event.
         tries = [
@@ -150,19 +146,16 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
             for action in plan.actions
         ]
     done: list[Action] = []
-    failures: list[errors.ClusterError] = []
+    failure: errors.ClusterError | None = None
     for tried in tries:
         try:
             done += tried.result()
-        except errors.Gone:
-            continue
-        except errors.Invalid as error:
-            if "metadata.uid" not in error.message:  # else a new pod of another UID has the name
-                failures.append(error)
         except errors.ClusterError as error:
-            failures.append(error)
-    if failures:
-        raise failures[0]
+            # Of an Invalid with this text a new pod of another UID has the name.
+            if not (isinstance(error, errors.Gone) or "metadata.uid" in error.message):
+                failure = failure or error
+    if failure is not None:
+        raise failure
     return replace(plan, actions=tuple(done))
 
 

@@ -8,15 +8,7 @@ from muster.objects.patches import PatchType
 from muster.objects.resources import Resource, SchedulingApi
 from muster.policy.model import Action
 
-__all__ = [
-    "FROM_CACHE",
-    "POLICY_NAMESPACE",
-    "Cluster",
-    "Object",
-    "Objects",
-    "PatchType",
-    "RawCluster",
-]
+__all__ = ["FROM_CACHE", "POLICY_NAMESPACE", "Cluster", "Object", "Objects", "PatchType", "RawCluster"]
 
 Object = dict[str, Any]
 """A Kubernetes object as parsed JSON; never a typed model, so that no field is lost on the way back."""
@@ -44,9 +36,8 @@ class RawCluster(Protocol):
     ) -> Objects:
         """Return the objects of a kind in one namespace or in all; `labels` and `fields` are selectors.
 
-        `as_of` is the resourceVersion of an object just read, for the state of that moment; FROM_CACHE for
-        what the API server has in its cache; "" for the newest state, which may wait 100 ms. It is a hint:
-        where that state is not to be had, the list is of the newest.
+        `as_of` is a hint: the resourceVersion of an object just read, for the state of that moment;
+        FROM_CACHE; or "" for the newest state, which may wait 100 ms.
         """
 
     def write(self, action: Action, manager: str) -> Object:

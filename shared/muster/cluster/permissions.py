@@ -1,7 +1,4 @@
-"""The permissions that a function needs, and checking them at the API server.
-
-Each step has its permissions in its step.py; a test compares them with its role in eventing/rbac.
-"""
+"""The permissions that a function needs: a test compares those of each step.py with eventing/rbac."""
 
 from __future__ import annotations
 
@@ -29,14 +26,7 @@ from muster.policy.sources.source import CONFIG_MAP
 
 @dataclass(frozen=True)
 class Permission:
-    """One verb on one resource, as in RBAC.
-
-    Attributes:
-        verb: `get`, `list`, `create`, `update`, `patch` or `delete`.
-        resource: the resource; RBAC ignores its version.
-        subresource: `status`, or empty for the object itself.
-        name: the only object that it covers, as in `resourceNames`; empty for all.
-    """
+    """One verb on one resource, or on its subresource or its only object `name`, as in RBAC."""
 
     verb: str
     resource: Resource

@@ -37,14 +37,10 @@ _EVENT = "event.json"
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """An event that was not delivered.
+    """An event that was not delivered, in CloudEvents' JSON format without the broker's extensions.
 
-    Attributes:
-        event: the event as a JSON object (CloudEvents JSON format), without the broker's extensions.
-        function: the name of the Service that failed, with the path if it has one; "" if unknown.
-        code: the HTTP status of its answer as text; "" if unknown.
-        answer: the body of its answer, at most 768 characters.
-        whole: False if the event was too large to keep its data.
+    `function` is the Service that failed, with its path; `code` and `answer` are HTTP status and body of its
+    answer. `whole` is false if the event was too large to keep its data.
     """
 
     event: Mapping[str, Any]

@@ -22,11 +22,7 @@ class Happened(StrEnum):
 class ResourceEvent:
     """A change of an object. Only a hint: the object may have changed again since.
 
-    Attributes:
-        id: the CloudEvent's id, the same for retries.
-        happened: whether the object was added, updated or deleted.
-        ref: the object; with its UID in Resource mode only.
-        object: the object at the time of the event, in Resource mode; None in Reference mode.
+    In Reference mode `ref` is without UID, and `object`, its state at the time of the event, is None.
     """
 
     id: str

@@ -1,8 +1,6 @@
 """Reading of events: the change of an object, a sweep, or another event.
 
-Types and data are those of Knative's ApiServerSource (knative/eventing v0.47,
-pkg/adapter/apiserver/events/events.go): `dev.knative.apiserver.resource.*` carries the whole object,
-`dev.knative.apiserver.ref.*` its apiVersion, kind, namespace and name.
+Types and data are those of Knative's ApiServerSource (v0.47, pkg/adapter/apiserver/events/events.go).
 """
 
 from __future__ import annotations

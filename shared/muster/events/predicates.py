@@ -1,8 +1,5 @@
 """Event predicates: the object to look at, or the reason to do nothing, from the event alone.
 
-Most events need no call: the life of a pod is an add, six to eight updates and a delete. In Resource mode the
-object in the event is enough to skip them. Each step composes its predicate of these.
-
 Whoever sends an event decides what is in it, so predicates read its object through typed views only: a field
 of a wrong type is a ValidationError, which the runtime answers with 400 and the field's path.
 """
@@ -11,7 +8,7 @@ from __future__ import annotations
 
 from muster.events.model import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
-from muster.objects.resources import by_kind
+from muster.objects.resources import is_known
 from muster.policy.model import NoOp
 from muster.policy.owners import KINDS, kind_of, known_kind_of
 from muster.policy.owners.job import CONDITION_PREFIX, Job
@@ -26,14 +23,10 @@ ADD, UPDATE = Happened.ADD, Happened.UPDATE
 def not_for_step(event: ResourceEvent, **accepted: set[Happened]) -> NoOp | None:
     """Return None if the event is accepted, else NotForThisStep; `accepted` is by kind: `Job={ADD, UPDATE}`.
 
-    Kinds are distinguished by API group: other projects have a Job, a Workload and a PodGroup too (Volcano,
-    Kueue, coscheduling, KAI).
+    Other projects have a Job, a Workload and a PodGroup too, in other API groups.
     """
-    try:
-        kind = by_kind(event.ref.api_version, event.ref.kind).kind
-    except LookupError:
-        kind = ""
-    if event.happened in accepted.get(kind, set()):
+    known = is_known(event.ref.api_version, event.ref.kind)
+    if known and event.happened in accepted.get(event.ref.kind, set()):
         return None
     return NoOp(Reason.NOT_FOR_THIS_STEP, f"{event.ref} {event.happened}")
 
@@ -51,10 +44,7 @@ def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return `owner_to_group`'s result, but UpToDate for an update whose PodGroupsReady is True already.
-
-    A sweep creates a Workload that was deleted by hand again, and its groups.
-    """
+    """Return `owner_to_group`'s result, but UpToDate for an update whose PodGroupsReady is True already."""
     owner = owner_in(event)
     if owner is None:
         return event.ref
@@ -78,10 +68,7 @@ def grouped_owner(event: ResourceEvent, owner: OwnerObject | None) -> ObjectRef 
 
 
 def resized(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return the Job or JobSet in the event; a NoOp if its own fields show that its size never changed.
-
-    The counts of its groups are right then: create_pod_groups took them from the same fields.
-    """
+    """Return the Job or JobSet in the event; a NoOp if its own fields show that its size never changed."""
     owner = owner_in(event)
     subject = grouped_owner(event, owner)
     if isinstance(subject, NoOp) or owner is None or not owner.has_original_size:

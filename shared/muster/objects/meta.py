@@ -32,7 +32,6 @@ def ref_of(body: Mapping[str, Any]) -> ObjectRef:
 
 
 LONGEST_NAME = 253
-"""The most characters of a name in Kubernetes."""
 
 
 class View(BaseModel):
@@ -152,10 +151,7 @@ def turned_at(conditions: Iterable[Mapping[str, Any]], kind: str, status: str) -
 
 
 def read_time(text: str) -> datetime | None:
-    """Return the time of an RFC 3339 text; None without one, or if Python cannot read it.
-
-    The year 0 and leap seconds pass the validation of the API server.
-    """
+    """Return the time of an RFC 3339 text; None if Python cannot read it, as the year 0 or a leap second."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -39,7 +39,6 @@ class PodSpec(View):
     node_name: str = ""
     scheduling_group: SchedulingGroup | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
-    tolerations: tuple[dict[str, Any], ...] = ()
     eviction_responders: tuple[dict[str, Any], ...] | None = None
 
 

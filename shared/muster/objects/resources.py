@@ -47,10 +47,7 @@ def register_resource(resource: Resource) -> Resource:
 
 
 def guess_plural(kind: str) -> str:
-    """Return the plural of a kind by its spelling, as in events; also for kinds that Muster does not know.
-
-    The rule is that of UnsafeGuessKindToResource (pkg/api/meta/restmapper.go, k8s.io/apimachinery v0.37.1).
-    """
+    """Return the plural of a kind by its spelling, as UnsafeGuessKindToResource (apimachinery) does."""
     singular = kind.lower()
     if singular.endswith("endpoints"):
         return singular
@@ -80,11 +77,9 @@ CLUSTER_TRAINING_RUNTIMES = _register(_TRAINER, "v1alpha1", "ClusterTrainingRunt
 WORKLOADS = _register(_SCHEDULING, "v1beta1", "Workload")
 POD_GROUPS = _register(_SCHEDULING, "v1beta1", "PodGroup")
 COMPOSITE_POD_GROUPS = _register(_SCHEDULING, "v1alpha3", "CompositePodGroup")
-MUTATING_ADMISSION_POLICIES = _register(_ADMISSION, "v1", "MutatingAdmissionPolicy", namespaced=False)
-_BINDING = "AdmissionPolicyBinding"
-MUTATING_ADMISSION_POLICY_BINDINGS = _register(_ADMISSION, "v1", f"Mutating{_BINDING}", namespaced=False)
-VALIDATING_ADMISSION_POLICIES = _register(_ADMISSION, "v1", "ValidatingAdmissionPolicy", namespaced=False)
-VALIDATING_ADMISSION_POLICY_BINDINGS = _register(_ADMISSION, "v1", f"Validating{_BINDING}", namespaced=False)
+_MUTATING = "MutatingAdmissionPolicy"
+MUTATING_ADMISSION_POLICIES = _register(_ADMISSION, "v1", _MUTATING, namespaced=False)
+MUTATING_ADMISSION_POLICY_BINDINGS = _register(_ADMISSION, "v1", f"{_MUTATING}Binding", namespaced=False)
 _REVIEW = "SelfSubjectAccessReview"
 SELF_SUBJECT_ACCESS_REVIEWS = _register("authorization.k8s.io", "v1", _REVIEW, namespaced=False)
 
@@ -94,15 +89,12 @@ V1ALPHA2 = "v1alpha2"
 
 @dataclass(frozen=True)
 class SchedulingApi:
-    """The versions of scheduling.k8s.io that an API server serves.
-
-    Attributes:
-        version: the version of Workload and PodGroup; "" if they are not served.
-        composites: whether CompositePodGroup is served (v1alpha3, gate CompositePodGroup).
-    """
+    """The versions of scheduling.k8s.io that an API server serves."""
 
     version: str = WORKLOADS.version
+    """The version of Workload and PodGroup; "" if they are not served."""
     composites: bool = True
+    """Whether CompositePodGroup is served (v1alpha3)."""
 
     @property
     def served(self) -> bool:

@@ -12,14 +12,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from muster.objects.meta import (
-    KubernetesObject,
-    ManagedMeta,
-    View,
-    find_condition,
-    is_true,
-    turned_at,
-)
+from muster.objects.meta import KubernetesObject, ManagedMeta, View, find_condition, is_true, turned_at
 from muster.objects.pods import Conditions
 
 PLACED = "PodGroupInitiallyScheduled"
@@ -116,18 +109,10 @@ class Workload(KubernetesObject):
         yield from _walk(self.spec, "")
 
 
-class WorkloadRef(View):
-    """The template of a PodGroup; the API server does not check that it exists."""
-
-    workload_name: str = ""
-    template_name: str = ""
-
-
 class PodGroupSpec(View):
     """The spec of a PodGroup; all but `minCount` is fixed at creation."""
 
     scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
-    workload_ref: WorkloadRef | None = None
     parent_composite_pod_group_name: str = ""
     priority_class_name: str = ""
 

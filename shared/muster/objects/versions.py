@@ -64,12 +64,8 @@ def _object_to_old(body: dict[str, Any]) -> None:
     spec = body.get("spec") or {}
     reference = spec.pop("workloadRef", None)
     if reference is not None:
-        spec["podGroupTemplateRef"] = {
-            "workload": {
-                "workloadName": reference["workloadName"],
-                "podGroupTemplateName": reference["templateName"],
-            }
-        }
+        names = {"workloadName": reference["workloadName"], "podGroupTemplateName": reference["templateName"]}
+        spec["podGroupTemplateRef"] = {"workload": names}
     old_modes = {mode: name for name, mode in _OLD_MODES.items()}
     for holder in (spec, *(spec.get("podGroupTemplates") or [])):
         if holder.get("disruptionMode"):
@@ -78,12 +74,10 @@ def _object_to_old(body: dict[str, Any]) -> None:
 
 def _object_from_old(body: dict[str, Any]) -> None:
     spec = body.get("spec") or {}
-    reference = (spec.pop("podGroupTemplateRef", None) or {}).get("workload")
-    if reference is not None:
-        spec["workloadRef"] = {
-            "workloadName": reference["workloadName"],
-            "templateName": reference["podGroupTemplateName"],
-        }
+    old = (spec.pop("podGroupTemplateRef", None) or {}).get("workload")
+    if old is not None:
+        names = {"workloadName": old["workloadName"], "templateName": old["podGroupTemplateName"]}
+        spec["workloadRef"] = names
     for holder in (spec, *(spec.get("podGroupTemplates") or [])):
         if holder.get("disruptionMode"):
             holder["disruptionMode"] = {_OLD_MODES[holder["disruptionMode"]]: {}}

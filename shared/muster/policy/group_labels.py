@@ -1,8 +1,6 @@
 """Labels of groups: which group a pod belongs to, and which objects Muster made, for which owner.
 
-The admission policies in eventing/admission write the labels of pods and the names of PodGroups in the API
-server, because no event is fast enough for that; the embedded API server runs the same YAML. The planner
-needs the same names, so this module computes them too; tests/contract compares both.
+The admission policies in eventing/admission compute the same names; tests/contract compares both.
 """
 
 from __future__ import annotations
@@ -26,10 +24,7 @@ PER_JOB = "job"
 """Value of GROUP_PER and LEADER_GROUP_PER: one PodGroup for each Job."""
 
 PER_BLOCK_OF_JOB = "job-block"
-"""Value of GROUP_PER beside GROUP_SIZE: one PodGroup for each block of each Job.
-
-Beside `job` no size counts.
-"""
+"""Value of GROUP_PER beside GROUP_SIZE: one PodGroup for each block of each Job."""
 
 GATE_SWITCH = "muster.dev/gate"
 """Annotation of a pod template; `off` means no gate, for gangs so large that gates delay them."""
@@ -67,8 +62,6 @@ _UID_HEAD = re.compile(r"[0-9a-f]{8}")
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SIZE = re.compile(r"[1-9][0-9]{0,5}")
 _INDEX = re.compile(r"[0-9]{1,9}")
-
-
 UID_CHARACTERS = 8
 
 
@@ -106,22 +99,14 @@ SINGLE = Shape()
 
 
 class GroupInstance(NamedTuple):
-    """One PodGroup of a group: `("trainer", "-3")`.
-
-    Attributes:
-        group: the group's name.
-        suffix: the instance suffix in the PodGroup's name: `-<job index>`, `-<block>`, both, or "".
-    """
+    """One PodGroup of a group, by the suffix in its name: `-<job index>`, `-<block>`, both, or ""."""
 
     group: str
     suffix: str
 
 
 def pod_group_name(owner: str, group: str, uid: str, suffix: str = "") -> str:
-    """Return the name of a PodGroup, `<owner>-<group>-<uid8><suffix>`, as stamp-pods writes it on pods.
-
-    Existing groups depend on this format, so it must not change.
-    """
+    """Return the name of a PodGroup, `<owner>-<group>-<uid8><suffix>`: a format that must not change."""
     return f"{owner}-{group}-{uid[:UID_CHARACTERS]}{suffix}"
 
 
@@ -169,10 +154,7 @@ def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
 
 
 def stamped_name(labels: Mapping[str, str]) -> str:
-    """Return the PodGroup that stamp-pods sets on a pod with these labels; "" if it skips the pod.
-
-    A pod with another PodGroup was not stamped: that group is the user's own.
-    """
+    """Return the PodGroup that stamp-pods sets on a pod with these labels; "" if it skips the pod."""
     group_labels, owner = read_group_labels(labels), _naming_owner(labels)
     if group_labels is None or owner is None:
         return ""
@@ -191,10 +173,7 @@ def job_index(labels: Mapping[str, str]) -> int:
 
 
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
-    """Return the default group of a replicatedJob: its name, but `trainer` for the Trainer's `node`.
-
-    An MPI runtime's `node` has no ancestor step and keeps its name beside the `launcher`.
-    """
+    """Return the default group of a replicatedJob: its name, but `trainer` for the Trainer's `node`."""
     return "trainer" if name == "node" and ancestor_step == "trainer" else name
 
 
@@ -211,10 +190,7 @@ def of_system_priority(priority_class_name: str) -> bool:
 
 
 def is_musters(labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels was made by Muster.
-
-    The account policies in eventing/security let steps change only objects that have both labels.
-    """
+    """Whether an object with these labels was made by Muster."""
     return labels.get(MANAGED_BY) == MUSTER and OWNER_UID in labels
 
 
@@ -241,10 +217,7 @@ def _numbers(shape: Shape, suffix: str) -> tuple[int, int]:
 
 
 def _naming_owner(labels: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return name and UID of the JobSet or Job in the name of a pod's group; None if a label is invalid.
-
-    Admission must not refuse a pod because of a forged label.
-    """
+    """Return name and UID of the JobSet or Job in the name of a pod's group; None if a label is invalid."""
     name, uid = (JOBSET_NAME, JOBSET_UID) if JOBSET_UID in labels else (JOB_NAME, JOB_UID)
     if not _SUBDOMAIN.fullmatch(labels.get(name, "")) or not _UID_HEAD.match(labels.get(uid, "")):
         return None

@@ -46,17 +46,14 @@ class Action:
     """One write.
 
     Attributes:
-        verb: the kind of write.
         target: the object; a UID in it is a precondition of a deletion.
         body: the object to create or to put, or the patch; None for a deletion.
-        patch: the media type of a patch.
         operations: the operations of a JSON patch, which has no body.
         subresource: "status", or "" for the object itself.
         if_refused: actions in place of this one if the API server refuses it (403, 422), so that no stamped
             pod is left without a group; `{refusal}` in their messages becomes the server's message.
-        instead: returns such actions, where they are many and rarely needed, from the server's message and
-            whether it will never accept the action (400, 413, 415, 422). If it may (403), the event is
-            delivered again.
+        instead: returns such actions from the server's message and whether it will never accept the action
+            (400, 413, 415, 422); if it may (403), the event is delivered again.
         optional: whether its failure does not stop the plan, as for Events.
         milestones: what metrics count once the write has succeeded.
     """
@@ -101,13 +98,9 @@ class GangReport:
 
 @dataclass(frozen=True)
 class Plan:
-    """Writes in order, with the reason.
+    """Writes in order, with the reason: a `Reason`, or of a step of one's own a word from a fixed set.
 
-    Attributes:
-        reason: a `Reason` of Muster, or a word in CamelCase of a step of one's own, from a fixed set: metrics
-            count by it.
-        requeue: whether the event must be delivered again after the writes.
-        gangs: the gangs of the owner, if the step reports on them.
+    With `requeue` the event is delivered again after the writes.
     """
 
     reason: str

@@ -1,10 +1,8 @@
 """Resolve the groups of an owner from the objects that were read; called once per event, before the plan.
 
 An owner is left alone (a NoOp with the reason, from `identify`), grouped (a ResolvedOwner), or cannot be
-grouped although its pods are stamped (a ResolvedOwner with a `failure`: its pods get fallback PodGroups, or
-lose their gates if the API is off, or stay gated with `onFailure: Hold`).
-`identify` needs the owner, its Workloads and its policy sources; `resolve` adds the PriorityClasses, which
-only some owners need.
+grouped although its pods are stamped (a ResolvedOwner with a `failure`). `resolve` adds the PriorityClasses,
+which only some owners need.
 """
 
 from __future__ import annotations
@@ -52,10 +50,7 @@ class LiveOwner:
     Attributes:
         subject: the object that the event was about.
         owner: the root owner; None if it is gone.
-        runner: the object that makes the Jobs or pods: the owner itself, or a TrainJob's JobSet; None while
-            it does not exist.
-        namespace: the namespace of the owner; None if it is gone.
-        api: the versions of scheduling.k8s.io that the API server serves.
+        runner: the object that makes the Jobs or pods: the owner itself, or a TrainJob's JobSet.
         workload: the Workload under the name that Muster gives it.
         other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
         other_owner: another existing owner whose UID is in the labels of `workload`; None if there is none.
@@ -95,9 +90,6 @@ class OwnedGroup:
     """One PodGroup or CompositePodGroup of an owner's tree.
 
     Attributes:
-        group: the node of the tree.
-        suffix: its instance suffix.
-        name: its name.
         parent: the name of the CompositePodGroup above it; "" for a root.
         below: the node with the PodGroups below this instance only.
     """
@@ -121,13 +113,10 @@ class ResolvedOwner:
     """An owner whose pods Muster groups.
 
     Attributes:
-        live: the objects it was resolved from.
-        owner: the root owner.
         pod_sets: its pod templates; none if they ask for too many groups.
         tree: its groups; empty if they are too many.
         failure: why the groups cannot be made; None if they can.
         own: the Workload of the user's own that takes the place of Muster's.
-        policy: the policy in effect.
         stages: its groups that hold nodes while others of them wait.
     """
 
@@ -154,11 +143,8 @@ class ResolvedOwner:
     def why_no_groups(self) -> GroupingFailure | None:
         """Why the owner gets no groups: its failure, or that its Workload's name is taken; None if neither.
 
-        Two living owners never get a Workload of the same name from Muster: a TrainJob and a JobSet of one
-        name are the same owner, and the name of a Job's Workload has a hash of its UID. So a Workload with
-        Muster's labels whose owner lives and is not this one was labelled by someone else. If that owner is
-        being deleted and its own Workload has this name, as that of an earlier TrainJob does for a JobSet of
-        its name, the Workload goes with it.
+        Two living owners never get a Workload of the same name from Muster. That of an owner that is being
+        deleted, as of an earlier TrainJob of a JobSet's name, goes with it.
         """
         workload, holder = self.live.workload, self.live.other_owner
         if self.failure is not None or workload is None or self.own is not None:
@@ -237,8 +223,7 @@ class IdentifiedOwner:
     def needs_priority_classes(self, *, to_create: bool = False) -> bool:
         """Whether the values of PriorityClasses can change the result; settled once the Workload exists.
 
-        Args:
-            to_create: whether groups will be created, which repeat the preemptionPolicy of their class.
+        Groups that are to be created repeat the preemptionPolicy of their class.
         """
         if self.live.musters_workload is not None:
             return False
@@ -253,7 +238,6 @@ class IdentifiedOwner:
 
 def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     """Return the owner, its pod sets and its policy, or the first reason, in order, to leave it alone."""
-    # Skip an owner that is gone, deleted, finished, managed elsewhere, without a JobSet, or grouped upstream.
     skipped = reason_to_skip(live)
     if skipped is not None or live.owner is None or live.runner is None or live.namespace is None:
         return skipped or NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist")

@@ -50,15 +50,12 @@ class Settings:
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return the settings of the environment; missing and empty variables keep their defaults."""
-    variables = {field.name: f"MUSTER_{field.name.upper()}" for field in fields(Settings)}
-    variables["kubeconfig"] = "KUBECONFIG"
-    return Settings(
-        **{
-            name: _value(variable, environment[variable], type(getattr(Settings, name)))
-            for name, variable in variables.items()
-            if environment.get(variable)
-        }
-    )
+    values: dict[str, Any] = {}
+    for name in (field.name for field in fields(Settings)):
+        variable = "KUBECONFIG" if name == "kubeconfig" else f"MUSTER_{name.upper()}"
+        if text := environment.get(variable):
+            values[name] = _value(variable, text, type(getattr(Settings, name)))
+    return Settings(**values)
 
 
 def _value(variable: str, text: str, kind: type[Any]) -> Any:
@@ -87,25 +84,21 @@ def own_namespace(folder: Path = SERVICE_ACCOUNT) -> str:
 def connect(
     settings: Settings, user_agent: str = "muster", environment: Mapping[str, str] = os.environ
 ) -> Versioned:
-    """Return the cluster by URL, else by kubeconfig, else by the pod's service account.
-
-    The URL comes first: only the local stack sets it, while many shells have a KUBECONFIG.
-    """
+    """Return the cluster by URL, else by kubeconfig, else by the pod's service account."""
     # The kubernetes package takes 0.4 s to import, which planning and tests do not need.
     from muster.cluster.http.client import Client  # noqa: PLC0415
     from muster.cluster.kubeconfig import BadKubeconfigError, client_of  # noqa: PLC0415
     from muster.cluster.versioned import Versioned  # noqa: PLC0415
 
-    options = {"user_agent": user_agent}
     if settings.api_server:
-        client = Client.for_server(settings.api_server, **options)
+        client = Client.for_server(settings.api_server, user_agent=user_agent)
     elif settings.kubeconfig:
         try:
-            client = client_of(settings.kubeconfig, **options)
+            client = client_of(settings.kubeconfig, user_agent=user_agent)
         except BadKubeconfigError as error:
             raise BadSettingError(f"KUBECONFIG: {error}") from None
     elif "KUBERNETES_SERVICE_HOST" in environment:
-        client = Client.in_cluster(**options)
+        client = Client.in_cluster(user_agent=user_agent)
     else:
         raise BadSettingError("no cluster: not in a pod, and neither MUSTER_API_SERVER nor KUBECONFIG is set")
     return Versioned(client, settings.policy_namespace or own_namespace())

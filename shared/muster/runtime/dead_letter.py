@@ -1,7 +1,4 @@
-"""The sink of dead letters: keeps undelivered events as ConfigMaps until `muster redrive` sends them again.
-
-Not a `Step`: it keeps events that a step refused as unreadable too. It shares only the serving with steps.
-"""
+"""The sink of dead letters: keeps undelivered events as ConfigMaps, for `muster redrive`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Functions for func's Python middleware: an instance with `handle`, `alive`, `ready` and `stop`.
-
-func-python 0.8.1 (the middleware of `invoke: http`) serves ASGI from one event loop. It calls `alive`,
-`ready` and `stop` on that loop without awaiting them, and ignores a failing `start`; hence no `start` here.
-"""
+"""Functions for func's Python middleware (func-python 0.8.1), which serves ASGI from one event loop."""
 
 from __future__ import annotations
 

@@ -33,13 +33,8 @@ STATUS = {
 class Outcome:
     """The outcome of one event, or of one object of a sweep.
 
-    Attributes:
-        actions: the number of writes that succeeded.
-        status: an HTTP status in place of the kind's.
-        retry_after: the API server's Retry-After in seconds.
-        error: the exception, for its trace in the log.
-        gangs: the gangs of the owner, if the step reports on them.
-        milestones: placements and given-up gangs that the writes reported, for metrics.
+    `actions` counts the writes that succeeded, `status` is an HTTP status in place of the kind's, and
+    `retry_after` the API server's Retry-After in seconds.
     """
 
     kind: OutcomeKind

@@ -47,12 +47,7 @@ class Step:
     other_events: Callable[[OtherEvent], ObjectRef | NoOp] | None = None
 
     def subject_of(self, event: ResourceEvent | OtherEvent) -> ObjectRef | NoOp:
-        """Return the object to look at for an event, or the reason to do nothing.
-
-        Raises:
-            UnreadableEvent: another event lacks the data that the step reads.
-            pydantic.ValidationError: the object in the event has a field of a wrong type.
-        """
+        """Return the object to look at for an event, or the reason to do nothing."""
         if isinstance(event, ResourceEvent):
             return self.predicate(event)
         if self.other_events is None:

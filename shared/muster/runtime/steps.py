@@ -1,8 +1,4 @@
-"""Loading steps from the folders of functions/, and from folders of one's own.
-
-A func project is no package (its code is called `function` in every folder), so a step is loaded from its
-path. A checkout has the folders beside shared/, an installed package below muster/data.
-"""
+"""Loading steps by path from the folders of functions/ or of one's own: a func project is no package."""
 
 from __future__ import annotations
 

@@ -22,10 +22,7 @@ from muster.policy.sources.source import (
 
 
 def effective(cluster: Cluster, live: LiveOwner) -> tuple[PolicySource, ...]:
-    """Return the highest policy source of an owner and the locked fields; empty for the built-in default.
-
-    Once the owner has a Workload of Muster's, the policy that it was made under is the only one.
-    """
+    """Return the highest policy source and the locked fields: those of Muster's Workload once it exists."""
     if live.owner is None:
         return ()
     if live.musters_workload is not None:

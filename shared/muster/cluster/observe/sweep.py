@@ -1,7 +1,7 @@
 """The lists of a sweep, and the objects of a namespace that a step looks at in it.
 
-The order of lists matters. Pods come before groups, because the scheduler places a group and then binds its
-pods. Objects made by Muster come before owners: an owner that is missing from a later list is gone.
+Pods are listed before groups, as the scheduler places a group and then binds its pods, and objects made by
+Muster before owners: an owner that is missing from a later list is gone.
 """
 
 from __future__ import annotations
@@ -119,10 +119,7 @@ def namespaces(cluster: Cluster) -> list[str]:
 
 
 def owners(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
-    """Yield every owner of a namespace that may be a root owner: one that no other owner controls.
-
-    Owners that have ended, and Jobs without group labels (most of a cluster's), need nothing.
-    """
+    """Yield every root owner of a namespace that has not ended and is not skipped by its own fields."""
     if not namespace:
         return
     for kind in KINDS:
@@ -171,10 +168,7 @@ def objects_of(
 
 
 def gated_pods(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
-    """Yield every PodGroup of a namespace that has pods with our gate, and every such pod without a group.
-
-    If the API is not served no group exists, and every such pod loses its gate.
-    """
+    """Yield every PodGroup of a namespace that has pods with our gate, and every such pod without a group."""
     if not namespace:
         return
     listed = list_if_served(cluster, POD_GROUPS, namespace) if cluster.scheduling().served else None

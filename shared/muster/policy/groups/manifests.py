@@ -36,17 +36,13 @@ _MESSAGE_LIMIT = 1024
 def create_workload(resolved: ResolvedOwner) -> Action:
     """Create the Workload of an owner, with one template for each group.
 
-    A priority class is in the templates only if all groups share it: the API refuses a Workload whose
-    templates differ (pkg/apis/scheduling/validation, Kubernetes v1.37.1).
+    The API refuses a Workload whose templates differ in priority class (pkg/apis/scheduling/validation).
     """
     root = resolved.root
     classes = {pod_set.priority.name for pod_set in resolved.pod_sets.pod_sets if pod_set.labels}
+    group = root.api_version.rpartition("/")[0]
     spec = {
-        "controllerRef": {
-            "apiGroup": root.api_version.rpartition("/")[0],
-            "kind": root.kind,
-            "name": root.name,
-        },
+        "controllerRef": {"apiGroup": group, "kind": root.kind, "name": root.name},
         **_templates(resolved.tree, classes.pop() if len(classes) == 1 else ""),
     }
     body = _owned(root, resolved.pod_sets.workload_name, spec, WORKLOADS)
@@ -78,13 +74,7 @@ def create_group(
         spec["priorityClassName"] = priority_class
     body = _owned(root, name, spec, resource)
     body["metadata"]["labels"][WORKLOAD_LABEL] = label_value(workload.metadata.name)
-    owner_of_template = {
-        "apiVersion": workload.api_version,
-        "kind": workload.kind,
-        "name": workload.metadata.name,
-        "uid": workload.metadata.uid,
-    }
-    body["metadata"]["ownerReferences"].append(owner_of_template)
+    body["metadata"]["ownerReferences"].append(_reference(workload.ref))
     return _create(body)
 
 
@@ -104,8 +94,8 @@ def fallback_for_group(
 ) -> Action:
     """Create a fallback PodGroup in place of one PodGroup of an owner."""
     never = never_preempts or leaf.never_preempts_at(suffix)
-    name, priority_class = owner.pod_group_name(leaf.name, suffix), leaf.priority_class_at(suffix)
-    return _create_fallback(owner.root, name, priority_class, failure, never=never)
+    name = owner.pod_group_name(leaf.name, suffix)
+    return _create_fallback(owner.root, name, leaf.priority_class_at(suffix), failure, never=never)
 
 
 def with_fallback(
@@ -152,13 +142,7 @@ def create_event(
             "name": _event_name(about.name, about.uid, component, reason, message),
             "namespace": about.namespace or CLUSTER_SCOPED_EVENTS,
         },
-        "involvedObject": {
-            "apiVersion": about.api_version,
-            "kind": about.kind,
-            "namespace": about.namespace,
-            "name": about.name,
-            "uid": about.uid,
-        },
+        "involvedObject": _reference(about, namespace=about.namespace),
         "type": "Warning" if warning else "Normal",
         "reason": reason,
         "message": message[:_MESSAGE_LIMIT],
@@ -173,10 +157,7 @@ def create_event(
 
 
 def quoting(action: Action, refusal: str) -> Action:
-    """Return the action with the API server's message in place of `{refusal}`; an Event gets a new name.
-
-    The messages of Events, and the annotations of fallback PodGroups, are cut again.
-    """
+    """Return the action with the API server's message in place of `{refusal}`; an Event gets a new name."""
     body = json.loads(json.dumps(action.body).replace("{refusal}", json.dumps(refusal)[1:-1]))
     if action.target.kind != EVENTS.kind:
         annotations = body["metadata"].get("annotations", {})
@@ -191,10 +172,7 @@ def quoting(action: Action, refusal: str) -> Action:
 
 
 def label_value(name: str) -> str:
-    """Return a name as a label value: at most 63 characters, ending in a letter or digit.
-
-    A Workload's name may be longer (a Job's 63 characters and a hash).
-    """
+    """Return a name as a label value: at most 63 characters, ending in a letter or digit."""
     return name[:LABEL_VALUE_LIMIT].rstrip("-._")
 
 
@@ -223,8 +201,7 @@ def _templates(groups: tuple[Group, ...], priority_class: str) -> dict[str, Any]
 def _template(group: Group, priority_class: str) -> dict[str, Any]:
     """Return the template of a group, with all settings that its PodGroups copy.
 
-    With the gate PodGroupPreemptionPolicy a group without a preemptionPolicy gets the default one and is then
-    refused if its class has another (plugin/pkg/admission/priority, Kubernetes v1.37.1, seen).
+    A group without the preemptionPolicy of its class is refused (plugin/pkg/admission/priority, v1.37.1).
     """
     count = "minGroupCount" if group.children else "minCount"
     template: dict[str, Any] = {
@@ -244,24 +221,13 @@ def _template(group: Group, priority_class: str) -> dict[str, Any]:
 def _policy_body(policy: SchedulingPolicy) -> dict[str, Any]:
     if policy.gang is None:
         return {"basic": {}}
-    if policy.gang.min_group_count is not None:
-        return {"gang": {"minGroupCount": policy.gang.min_group_count}}
-    return {"gang": {"minCount": policy.gang.min_count}}
+    count = "minCount" if policy.gang.min_group_count is None else "minGroupCount"
+    return {"gang": {count: policy.needs}}
 
 
 def _owned(root: ObjectRef, name: str, spec: dict[str, Any], resource: Resource) -> dict[str, Any]:
-    """Return an object of Muster, with the ownerReference to the owner as controller.
-
-    It does not block the owner's deletion: the account policies refuse `blockOwnerDeletion`, by which a
-    stolen token could hold up the deletion of any object.
-    """
-    controller = {
-        "apiVersion": root.api_version,
-        "kind": root.kind,
-        "name": root.name,
-        "uid": root.uid,
-        "controller": True,
-    }
+    """Return an object of Muster, controlled by the owner; `blockOwnerDeletion` its role does not allow."""
+    controller = {**_reference(root), "controller": True}
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
@@ -273,6 +239,10 @@ def _owned(root: ObjectRef, name: str, spec: dict[str, Any], resource: Resource)
         },
         "spec": spec,
     }
+
+
+def _reference(ref: ObjectRef, **more: Any) -> dict[str, Any]:
+    return {"apiVersion": ref.api_version, "kind": ref.kind, **more, "name": ref.name, "uid": ref.uid}
 
 
 def _create(body: Mapping[str, Any]) -> Action:

@@ -1,9 +1,7 @@
 """The groups that an owner should have, by the templates of its Workload, and the counts that they need now.
 
-The scheduler counts child groups that are ready, and one whose pods have all ended is not (gangscheduling.go,
-Kubernetes v1.37.1): the replacement of a pod in another child would wait for it for ever, seen on the real
-scheduler. So minGroupCount follows the child groups that still have pods to run, as minCount follows the
-pods.
+minGroupCount follows the child groups that still have pods to run, as minCount follows the pods: to the
+scheduler a child group whose pods have all ended is not ready (gangscheduling.go, Kubernetes v1.37.1).
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ class WantedGroup:
 def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[WantedGroup]:
     """Yield the groups that the templates of an owner's Workload make, parents before children.
 
-    Composite groups of a user's own Workload are not in the tree: each has one CompositePodGroup, unless a
-    group of pods has its name.
+    Composite groups of a user's own Workload are not in the tree: each has one CompositePodGroup.
     """
     owned: defaultdict[str, list[OwnedGroup]] = defaultdict(list)
     for one in resolved.owned:
@@ -95,10 +92,7 @@ def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[Wante
 
 
 def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> Counter[str]:
-    """Return the number of child groups with pods by the name of their CompositePodGroup.
-
-    One that exists below another parent, or below none, such as a fallback PodGroup, does not count.
-    """
+    """Return the number of child groups with pods, and below no other parent, by CompositePodGroup."""
     counts: Counter[str] = Counter()
     for group in reversed(wanted):
         filled = counts[group.name] if group.composite else group.pods
@@ -112,9 +106,7 @@ def first_policies(
 ) -> Mapping[GroupKey, SchedulingPolicy]:
     """Return the policy of each group's template, with a count that the group can reach.
 
-    A user's own count is lowered only for a group that never has that many members, such as the last block of
-    completion indexes. Where Muster follows the pods, the template may have the minCount of a JobSet that had
-    fewer left to run and was then created again.
+    A user's own count is lowered only for a group that never has that many members, such as a last block.
     """
     needed = members_to_run(resolved.pod_sets, members)
     followed = wanted_counts(resolved, members) if follows(resolved) else {}
@@ -156,10 +148,7 @@ def only_flags(resolved: ResolvedOwner) -> bool:
 def wanted_counts(
     resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
 ) -> dict[str, int]:
-    """Return the minCount or minGroupCount that each gang should have now, by name of the group.
-
-    That of a PodGroup given up after its timeout, now or before, is 1.
-    """
+    """Return the count that each gang should have now, by name: 1 if it was given up after a timeout."""
     needed = members_to_run(resolved.pod_sets, members)
     bound = Counter(pod.pod_group_name for pod in members.staying if pod.bound)
     given_up = groups_given_up(members.groups) | set(timed_out)
@@ -190,9 +179,7 @@ def wanted_counts(
 def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
     """Whether a gang of Muster's has another count than the wanted one; 0 wants none.
 
-    The count of a PodGroup that is being deleted is only lowered: its pods keep it (podgroup-protection), and
-    the replacement of one of them would wait for pods that have ended. A CompositePodGroup cannot be replaced
-    before it is gone, which a finalizer of a user may delay.
+    The count of a PodGroup that is being deleted is only lowered: its pods keep it (podgroup-protection).
     """
     count = group.spec.scheduling_policy.needs
     if not is_musters(group.metadata.labels) or 0 in {count, wanted}:
@@ -203,11 +190,7 @@ def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
 
 
 def _outside_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[GroupInstance]:
-    """Yield the groups that exist without the CompositePodGroup in which the tree has them.
-
-    They were created when their parent could not be: the API server refused it, or the policy was invalid; or
-    a user created them. The parent of a group never changes.
-    """
+    """Yield the groups that exist without the CompositePodGroup in which the tree has them: that stays so."""
     existing = existing_groups(members)
     for one in resolved.owned:
         found = existing.get(((COMPOSITE_POD_GROUPS if one.group.children else POD_GROUPS).kind, one.name))
@@ -218,9 +201,8 @@ def _outside_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterat
 def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
     """Return the minCount to set on the way to the needed one.
 
-    Lowered at once: a gang that was scaled down never places again with the old number. Raised at once while
-    no staying member has a node: before the first placement, and after a restart. Else raised only as far as
-    pods are bound, so that the replacement of a running member never waits for growth.
+    Lowered at once, and raised at once while no staying member has a node. Else raised only as far as pods
+    are bound, so that the replacement of a running member never waits for growth.
     """
     current = group.spec.scheduling_policy.min_count
     if needed <= current or not group.placed or bound == 0:
@@ -258,10 +240,7 @@ class SchedulingTimeout:
 def scheduling_timeout(
     resolved: ResolvedOwner, members: LiveMembers, now: datetime
 ) -> SchedulingTimeout | None:
-    """Return the gangs of an owner that have waited too long, or None.
-
-    The times are those that the scheduler and the API server wrote, so a function that was down loses none.
-    """
+    """Return the gangs of an owner that have waited too long by the times in the objects, or None."""
     policy = resolved.policy.workload
     if policy is None or policy.scheduling_timeout_seconds is None or resolved.own is not None:
         return None
@@ -294,8 +273,8 @@ def groups_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:
 def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
     """When a gang of Muster's began to wait for room; None if it does not.
 
-    Before its first placement that is when the scheduler first refused it, so the time behind gates does not
-    count. The refusal is not repeated for pods of a restarted or resumed owner; their creation counts.
+    That is the scheduler's first refusal, which is not repeated for pods of a restarted or resumed owner:
+    their creation counts.
     """
     policy = group.spec.scheduling_policy
     if not is_musters(group.metadata.labels) or group.being_deleted:

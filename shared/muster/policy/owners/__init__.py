@@ -31,11 +31,7 @@ def kind_of(named: ObjectRef | OwnerReference | KubernetesObject) -> OwnerKind |
 
 
 def known_kind_of(named: ObjectRef | KubernetesObject) -> OwnerKind:
-    """Return the kind of an object that was read as an owner.
-
-    Raises:
-        LookupError: it is no owner's.
-    """
+    """Return the kind of an object that was read as an owner; else raises LookupError."""
     kind = kind_of(named)
     if kind is None:
         raise LookupError(f"{named.kind} of {named.api_version} is not an owner kind")

@@ -140,9 +140,7 @@ def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
 def has_foreign_labels(pod_set: PodSet, owner: OwnerObject) -> bool:
     """Whether the template's labels, which stamp-pods reads, name another Job, JobSet or completion index.
 
-    So if a Job was copied from a child Job of a JobSet with its labels, if its JobSet was deleted with
-    `--cascade=orphan`, if it has a manualSelector and the labels of an older Job, or if a template without
-    completion indexes was copied from a pod that had one.
+    So if it was copied from another object, or its JobSet was deleted with `--cascade=orphan`.
     """
     labels, meta = pod_set.template.metadata.labels, owner.metadata
     if group_labels.COMPLETION_INDEX in labels and not pod_set.indexed:
@@ -157,8 +155,7 @@ def has_foreign_labels(pod_set: PodSet, owner: OwnerObject) -> bool:
 def job_workload_name(job: ObjectRef) -> str:
     """Return the name that the Job controller gives to the Workload of a Job, so that each finds the other's.
 
-    Source: computeWorkloadName in pkg/controller/job/job_scheduling_manager.go, Kubernetes v1.37.1: the job's
-    name, cut to leave room, and the safely encoded FNV-1a hash of `(types.UID)` followed by the UID.
+    Source: computeWorkloadName in pkg/controller/job/job_scheduling_manager.go, Kubernetes v1.37.1.
     """
     hashed = _safe_encode(str(fnv1a_32(f"(types.UID){job.uid}".encode())))
     return f"{job.name[: LONGEST_NAME - len(hashed) - 1]}-{hashed}"

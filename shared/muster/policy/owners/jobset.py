@@ -77,10 +77,7 @@ class JobSet(OwnerObject):
 
     @property
     def has_original_size(self) -> bool:
-        """Whether its spec was never changed, it was never restarted, and no Job of it has ended.
-
-        Pods that ended in a Job that runs on are in the updates of that Job.
-        """
+        """Whether its spec was never changed, it was never restarted, and no Job of it has ended."""
         status = self.status
         ended = any(jobs.succeeded + jobs.failed > 0 for jobs in status.replicated_jobs_status)
         return self.metadata.generation == 1 and status.restarts == 0 and not ended

@@ -1,7 +1,4 @@
-"""The interface of an owner kind: the properties of TrainJob, JobSet and Job that Muster depends on.
-
-Each kind is a file beside this one, listed in `muster.policy.owners`.
-"""
+"""The interface of an owner kind: the properties of TrainJob, JobSet and Job that Muster depends on."""
 
 from __future__ import annotations
 
@@ -27,16 +24,14 @@ NEVER = "Never"
 class Priority:
     """The priority that pods of a template will have, compared as the scheduler compares it.
 
-    Pods of one group, and the group at the root of theirs, need one value and one preemptionPolicy
-    (validatePodGroup in pkg/scheduler/schedule_one_podgroup.go, Kubernetes v1.37.1), not one class name.
-
-    Attributes:
-        name: the PriorityClass in the template; "" if it has none.
-        rank: value and preemptionPolicy of the class; its name if the class is missing or was not read.
+    Pods of one group need one value and one preemptionPolicy, not one class name (validatePodGroup in
+    pkg/scheduler/schedule_one_podgroup.go, Kubernetes v1.37.1).
     """
 
     name: str = field(compare=False)
+    """The PriorityClass in the template; "" if it has none."""
     rank: tuple[int, str] | str
+    """Value and preemptionPolicy of the class; its name if the class is missing or was not read."""
 
     @property
     def preemption_policy(self) -> str:
@@ -53,14 +48,9 @@ class Priority:
 
 
 def priority_of(name: str, classes: Collection[PriorityClass]) -> Priority:
-    """Return the priority of pods whose template has that priorityClassName.
+    """Return the priority of pods whose template has that priorityClassName; no `classes` if none were read.
 
-    A name that no class can have counts as "": a JobSet may have one of a megabyte, which each of its groups
-    would repeat, while the API server refuses its Jobs.
-
-    Args:
-        name: the priorityClassName; "" takes the cluster's default class, without which pods have priority 0.
-        classes: the PriorityClasses of the cluster; empty if they were not read.
+    "" takes the default class, without which pods have priority 0; so does a name that no class can have.
     """
     name = name if len(name) <= LONGEST_NAME else ""
     ranks = {entry.metadata.name: (entry.value, entry.preemption_policy) for entry in classes}
@@ -112,18 +102,13 @@ class PodSet:
         path: the field path of the template in the JobSet or Job, for messages.
         replicated_job: the name of the replicatedJob; "" in a plain Job.
         jobs: the number of Jobs created from it.
-        template: the pod template.
         parallelism: pods of one Job that run at once.
         completions: completion indexes of one Job, or pods in all of a NonIndexed one; None if unset.
-        indexed: whether each pod has a completion index.
-        labels: the group labels its pods will carry; None if Muster does not group them.
-        ungrouped: why Muster does not group them.
-        priority: the priority of its pods.
+        labels: the group labels its pods will carry; None if Muster does not group them, by `ungrouped`.
         initializer: whether its pods only prepare data or a model for the others.
         exclusive: whether JobSet's webhook refuses all pods of a Job but index 0 until that one is bound.
         index: its place among the owner's pod templates.
-        waits_for: replicatedJobs that must be ready or complete before its Jobs exist, as bits by index: 128
-            sets of up to 128 names would take a megabyte.
+        waits_for: replicatedJobs that must be ready or complete before its Jobs exist, as bits by index.
         must_complete: those of them that must be complete, whose pods have ended by then.
     """
 
@@ -175,19 +160,15 @@ class OwnerKind:
     """A kind of owner.
 
     Attributes:
-        resource: where the kind lives in the API.
-        view: the fields of its objects that Muster reads.
         controller: the value of `spec.managedBy` under which its own controller runs it.
-        runs_as: the kind of the object, of the same name and controlled by the owner, that creates its Jobs;
-            None if the owner creates Jobs or pods itself.
+        runs_as: the kind of the object of the same name that creates its Jobs; None if that is the owner.
         makes: the kind of the objects that it creates from its pod sets; None if it creates pods.
-        pod_sets: returns the pod templates of an object; the second argument is whether mark-jobs acts in the
-            namespace. Not called for a kind with `runs_as`.
+        pod_sets: returns the pod templates of an object without `runs_as`; the second argument is whether
+            mark-jobs acts in the namespace.
         pod_label: the label that carries the object's name on its pods, and on its Jobs.
         is_job: whether the object is the Job itself, whose stored pod template has its final labels.
         runtime: returns the TrainingRuntime or ClusterTrainingRuntime that an object names.
         skip_event: returns why an event can be skipped by the object's fields alone.
-        workload_name: returns the name of the Workload of an owner.
         condition_prefix: the prefix of the types of Muster's conditions.
         shows_last_condition: whether `kubectl get` prints the type of its last condition as its state.
     """

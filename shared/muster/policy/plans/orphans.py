@@ -1,8 +1,4 @@
-"""Objects that an owner left behind, which may be removed.
-
-A batch/v1 Job is deleted with propagation policy Orphan unless the client says otherwise, which strips the
-owner references of everything Muster made for it (pkg/registry/batch/job/strategy.go, Kubernetes v1.37.1).
-"""
+"""Objects that an owner left behind: a Job is deleted with propagation policy Orphan by default."""
 
 from __future__ import annotations
 
@@ -49,11 +45,7 @@ def owner_uids(uids: Iterable[str]) -> frozenset[str]:
 
 
 def is_orphan(created: KubernetesObject, live_uids: frozenset[str]) -> bool:
-    """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt.
-
-    The fallback group of a Job whose pods have the labels of another owner is named after that one, and stays
-    until the Job is gone.
-    """
+    """Whether the owner is gone; for a group also whether the JobSet it is named after was rebuilt."""
     if created.metadata.labels.get(OWNER_UID) not in live_uids:
         return True
     controller = created.metadata.controller
@@ -63,10 +55,7 @@ def is_orphan(created: KubernetesObject, live_uids: frozenset[str]) -> bool:
 
 
 def owner_is_unknown(created: KubernetesObject, not_served: Collection[str]) -> bool:
-    """Whether the owner's kind cannot be listed, as after an upgrade that dropped a version.
-
-    An owner that was deleted and left the object behind is no longer referenced by it.
-    """
+    """Whether the owner's kind cannot be listed, as after an upgrade that dropped a version."""
     controller = created.metadata.controller
     kind = None if controller is None else kind_of(controller)
     return kind is not None and not {kind.resource.kind, runs_as(kind).resource.kind}.isdisjoint(not_served)

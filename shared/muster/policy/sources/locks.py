@@ -1,8 +1,6 @@
 """Fields of policies that the administrator locked, in the key `locked` of his ConfigMap.
 
-A lock is a value that every policy has: one that does not set the field gets it, one that sets another value
-is invalid. `minCount: All` and `disruptionMode` need the owner's pods and are applied to its tree
-(tree/policy_tree.py).
+A policy that does not set such a field gets its value; one that sets another value is invalid.
 """
 
 from __future__ import annotations
@@ -28,10 +26,7 @@ class Locks:
 
     @property
     def hold_invalid(self) -> bool:
-        """Whether pods of an invalid policy keep their gate, as fallback PodGroups are weaker than any lock.
-
-        `onFailure: Basic` says that no pod shall wait for its gang to be repaired.
-        """
+        """Whether pods of an invalid policy keep their gate: fallback PodGroups are weaker than a lock."""
         return self.fields.on_failure != "Basic"
 
     def refused(self, path: str, value: str) -> InvalidPolicyError:

@@ -1,7 +1,4 @@
-"""Policy sources, highest first, and the policy that takes effect: that of the first source there is.
-
-A broken policy never falls through to a lower source: its author did not ask for the default.
-"""
+"""Policy sources, highest first, and the policy that takes effect: that of the first one, broken or not."""
 
 from __future__ import annotations
 
@@ -66,7 +63,6 @@ class EffectivePolicy:
     """The policy that takes effect, and its source.
 
     Attributes:
-        where: the source, for messages.
         workload: groups of scheduling.k8s.io; None if another scheduler groups the pods.
         other: that scheduler, as the policy names it, or `upstream`; "" if there is none.
         queue: the queue in that scheduler; "" for its default.

@@ -18,7 +18,7 @@ class Group:
     """One node of the tree: a leaf becomes a template and its PodGroups, a node with children a composite.
 
     Attributes:
-        name: as in the group labels; also the template's name, unique in the tree.
+        name: as in the group labels; unique in the tree.
         gang: whether all its pods, or all its children, are placed together; else basic.
         pod_sets: the pod templates whose pods are in it; empty for a composite.
         sizes: pods of each of its PodGroups, by instance suffix; empty for a composite.
@@ -67,10 +67,7 @@ class Group:
 
     @property
     def child_groups(self) -> int:
-        """The most groups with pods that one of its CompositePodGroups has as children.
-
-        A child with one group per Job or block counts each.
-        """
+        """The most groups with pods that one of its CompositePodGroups has as children."""
         return max((copy.own_child_groups for copy in self.instances.values()), default=0)
 
     @property

@@ -17,19 +17,12 @@ from muster.policy.owners.kind import OwnerPodSets, PodSet
 
 _INDEXES = re.compile(r"(?<![^,])([0-9]{1,10})(?:-([0-9]{1,10}))?(?![^,])")
 
-INDEX_LIST_LENGTH = 1_500_000
-"""The most characters of a list of completion indexes that are read: etcd stores no larger object."""
-
 
 @dataclass(frozen=True)
 class LiveMembers:
     """The existing objects of an owner; empty if a step does not need and did not read them.
 
-    Attributes:
-        jobs: the Jobs of its JobSet, or the Job itself.
-        pods: its pods.
-        groups: PodGroups under the names that its groups have or its pods name, by any creator.
-        composites: CompositePodGroups under the names that its composite groups have.
+    `groups` has PodGroups of the names that its groups have or its pods name, by any creator.
     """
 
     jobs: tuple[Job, ...] = ()
@@ -41,8 +34,7 @@ class LiveMembers:
     def staying(self) -> tuple[Pod, ...]:
         """The pods that are to run: neither they nor their Job have ended or are being deleted.
 
-        Pods of a Job that is being deleted get their deletionTimestamp one by one, some time after it. Those
-        that an earlier Job of the name left behind have no controller, but the label of that Job's UID.
+        Pods that an earlier Job of the name left behind have no controller, but the label of its UID.
         """
         live = {job.metadata.uid for job in self.jobs if not job.being_deleted}
         return tuple(
@@ -69,10 +61,9 @@ def expected_members(pod_set: PodSet, without: Collection[int] = ()) -> Mapping[
 def members_to_run(owner: OwnerPodSets, members: LiveMembers) -> Counter[GroupInstance]:
     """Return the pods that will still run at once, by group instance.
 
-    A Job that does not exist yet, or is being replaced, counts in full, and so does a failed one: its JobSet
-    makes it anew or ends with it. Finished and failed indexes of a live Job do not count, nor do pods that
-    succeeded before their Job's status says so, nor staying pods of a Job without a schedulingGroup, which
-    never join. Pods without a controller are in no Job's place, whatever labels they have.
+    A Job that does not exist yet, is being replaced or has failed counts in full. Finished and failed indexes
+    of a live Job do not count, nor do pods that succeeded before their Job's status says so, nor staying pods
+    without a schedulingGroup, which never join.
     """
     live = {_job_key(owner, job): job for job in members.jobs if not job.being_deleted}
     succeeded: defaultdict[str, list[Pod]] = defaultdict(list)
@@ -181,7 +172,7 @@ def _gaps(end: int, taken: Iterable[range]) -> Iterator[range]:
 
 
 def _index_ranges(text: str) -> Iterator[range]:
-    for part in _INDEXES.finditer(text, 0, INDEX_LIST_LENGTH):
+    for part in _INDEXES.finditer(text):
         yield range(int(part[1]), int(part[2] or part[1]) + 1)
 
 

@@ -25,12 +25,9 @@ _SETTINGS = {"scheduling_constraints", "disruption_mode", "preemption_policy", "
 def policy_tree(
     owner: OwnerPodSets, policy: WorkloadPolicy, where: str, *, kept: bool = False
 ) -> tuple[Group, ...] | GroupingFailure:
-    """Return the groups of an owner under a policy.
+    """Return the groups of an owner under a policy, or why they are impossible, with the path of the field.
 
     Membership comes from the labels on the pod templates; a policy that names members has to agree with them.
-
-    Returns:
-        The tree, or why it is impossible, with the path of the field.
     """
     try:
         return _TreeBuilder(default_tree(owner), kept=kept).build(policy.groups)
@@ -171,10 +168,7 @@ def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | Non
 
 
 def _is_same_as_its_child(policy: GroupPolicy) -> bool:
-    """Whether a group of groups without settings adds nothing to its only child.
-
-    Above a group of groups for each Job or block it is the gang of these.
-    """
+    """Whether a group of groups without settings adds nothing to its only child."""
     if len(policy.groups) > 1 or policy.scheduling_policy or policy.per or policy.size:
         return False
     (child,) = policy.groups
@@ -227,21 +221,14 @@ def _check_composite(group: Group, path: str) -> None:
 
 
 def with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:
-    """Return the tree with the locked disruptionMode, and without smaller counts, on every gang.
-
-    A basic group keeps its mode: its pods are placed one by one, and upstream refuses `all` for such a group
-    of a Job (pkg/apis/batch/validation, v1.37.1).
-    """
+    """Return the tree with the locked disruptionMode, and without smaller counts, on every gang."""
     return tuple(_with_locks(group, locks) for group in tree)
 
 
 def below_size(
     tree: tuple[Group, ...], labelled: tuple[Group, ...], groups: Sequence[GroupPolicy], locks: Locks
 ) -> InvalidPolicyError | None:
-    """Return the error of a policy that lets a gang start without all its members under `minCount: All`.
-
-    A basic group of groups is allowed: a gang over stages that wait for each other is impossible.
-    """
+    """Return the error of a policy that lets a gang start without all its members under `minCount: All`."""
     if locks.fields.min_count is None:
         return None
     gangs = {group.name for group in labelled if group.gang}

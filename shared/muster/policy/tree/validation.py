@@ -62,9 +62,7 @@ def too_many_composites(where: str, composites: int) -> GroupingFailure | None:
 def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
     """Yield the groups that run while a group of another gang waits for them to be Ready.
 
-    JobSet creates a replicatedJob with `dependsOn: Ready`, or with `startupPolicy: InOrder`, once the ones
-    before it are ready, and these keep running: shipped MPI runtimes start their launcher so. A gang of both
-    is impossible (WaitsForItself). A dependency that is `Complete` holds nothing.
+    So JobSet starts the launcher of shipped MPI runtimes. A dependency that is `Complete` holds nothing.
     """
     leaves = [leaf for root in tree for leaf in root.leaves()]
     group_at = {pod_set.index: leaf.name for leaf in leaves for pod_set in leaf.pod_sets}
@@ -169,10 +167,7 @@ def _waiting_for_index_0(pod_set: PodSet, group: str, pods: int) -> int:
 
 
 def _priorities(leaf: Group) -> GroupingFailure | None:
-    """Refuse pods of different priority in one PodGroup, none of which the scheduler would place.
-
-    All PodGroups of a template share its preemptionPolicy, which has to be that of their pods.
-    """
+    """Refuse pods of different priority in one PodGroup, or of different preemptionPolicy in a template."""
     if len({pod_set.priority for pod_set in leaf.pod_sets}) == 1:
         return None
     for suffix in leaf.sizes:

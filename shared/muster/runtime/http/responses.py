@@ -23,11 +23,7 @@ from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.outcome import Outcome, OutcomeKind
 
 BODY_LIMIT = 4 * 1024 * 1024
-"""Bytes of the largest body that is read.
-
-etcd stores at most 1.5 MiB (`--max-request-bytes`), the API server takes at most 3 MiB of JSON for that
-(`MaxRequestBodyBytes`), and adds status and managedFields. A sweep covers the object of a larger event.
-"""
+"""Bytes of the largest body that is read: the API server takes 3 MiB of JSON, and adds managedFields."""
 
 _TOO_LARGE = f"body: the event is larger than {BODY_LIMIT} bytes"
 BODY_TOO_LARGE = Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, _TOO_LARGE, status=413)
@@ -35,8 +31,8 @@ BODY_TOO_LARGE = Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, _TOO_LAR
 ANSWER_LIMIT = 768
 """Bytes of the body of an answer that is no success.
 
-Knative's dispatcher (0.47.0) ends with a panic when it makes a dead letter of a longer one, and loses all
-events that wait in it (`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
+Knative's dispatcher (0.47.0) ends with a panic when it makes a dead letter of a longer one
+(`dispatchExecutionInfoTransformers` in pkg/kncloudevents/event_dispatcher.go).
 """
 
 
