@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from http import HTTPStatus
-from typing import Any
 
 import click
 
@@ -49,25 +47,6 @@ _KNATIVE = (
 )
 _POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
 
-# Passes the restricted Pod Security Standard and the admission of ResourceQuotas.
-_POD_SPEC: dict[str, Any] = {
-    "restartPolicy": "Never",
-    "automountServiceAccountToken": False,
-    "containers": [
-        {
-            "name": "main",
-            "image": "muster/never-pulled",
-            "resources": {"limits": {"cpu": "1m", "memory": "1Mi"}},
-            "securityContext": {
-                "allowPrivilegeEscalation": False,
-                "capabilities": {"drop": ["ALL"]},
-                "runAsNonRoot": True,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-        }
-    ],
-}
-
 
 class Level(StrEnum):
     """The severity of a finding."""
@@ -91,32 +70,22 @@ class Finding:
 @click.command("check")
 @click.option("--before", is_flag=True, help="Check only the cluster, before Muster is installed.")
 @click.option("--uninstall", is_flag=True, help="Check only whether Muster can be uninstalled.")
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    help="Namespace for the dry run of a pod; default: the context's.",
-)
 @output_option
 @cluster_options
-def command(
-    namespace: str, output: str, options: KubeconfigOptions, *, before: bool, uninstall: bool
-) -> None:
+def command(output: str, options: KubeconfigOptions, *, before: bool, uninstall: bool) -> None:
     """Check whether a cluster has what Muster needs, and whether its admission policies are installed.
 
-    A pod is created as a dry run, to see which fields the API server keeps; nothing is stored.
+    Nothing is written. Whether kube-scheduler and kube-controller-manager have the same gates, no API shows.
     Whether all objects are as in eventing/, `kubectl diff -k` shows; what an account may do, `kubectl auth
     can-i --list --as=system:serviceaccount:muster-system:NAME`.
 
     Exits with 1 if a check fails.
     """
     with connected(options, "check") as cluster:
-        namespace = namespace or cluster.namespace
-        cluster.require_namespace(namespace)
         if uninstall:
             found = list(check_uninstall(Versioned(cluster.client)))
         else:
-            found = list(check_cluster(cluster.client, namespace))
+            found = list(check_cluster(cluster.client))
             found += [] if before else check_installation(cluster.client)
     if output == "text":
         for finding in found:
@@ -133,17 +102,13 @@ def first_names(names: list[str]) -> str:
     return ", ".join(names[:10]) + rest
 
 
-def check_cluster(client: Client, namespace: str) -> Iterator[Finding]:
+def check_cluster(client: Client) -> Iterator[Finding]:
     """Yield findings about what a cluster must have before Muster is installed.
-
-    Args:
-        client: of the cluster.
-        namespace: where a pod is created as a dry run.
 
     Raises:
         ClusterError: the API server does not answer, or refuses discovery.
     """
-    yield from _scheduling_api(client, namespace)
+    yield from _scheduling_api(client)
     policies = MUTATING_ADMISSION_POLICIES
     yield _served(client, policies, "admission policies", Level.FAIL, "Kubernetes 1.36 or later is needed")
     for resource, name in ((JOBSETS, "JobSet"), (TRAINJOBS, "the Trainer")):
@@ -192,7 +157,7 @@ def _served(client: Client, resource: Resource, about: str, level: Level, advice
     return _finding(served, about, f"{kind} is served", level, f"{kind} is not served: {advice}")
 
 
-def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
+def _scheduling_api(client: Client) -> Iterator[Finding]:
     api = choose(client.served_versions(GROUP))
     state = f"{GROUP}/{api.version} serves Workloads and PodGroups"
     yield _finding(bool(api.served), "scheduling API", state, Level.FAIL, HOW_TO_SWITCH_ON)
@@ -208,26 +173,6 @@ def _scheduling_api(client: Client, namespace: str) -> Iterator[Finding]:
     state = "is served: policies may nest groups"
     yield _finding(api.composites, "CompositePodGroup", state, Level.WARN, message)
     yield _stored_groups(client)
-    yield _scheduling_group(client, namespace)
-
-
-def _scheduling_group(client: Client, namespace: str) -> Finding:
-    """Check by a dry run whether the API server keeps the field of a pod that names its PodGroup."""
-    about = "pod.spec.schedulingGroup"
-    spec = {**_POD_SPEC, "schedulingGroup": {"podGroupName": "muster-check"}}
-    metadata = {"name": "muster-check", "namespace": namespace}
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-    path = PODS.path("", namespace)
-    status, answer = client.raw("POST", path, query={"dryRun": "All"}, body=body)
-    stored: Any = answer if isinstance(answer, dict) else {}
-    if status != HTTPStatus.CREATED:
-        message = (
-            f"could not be checked by a dry run in namespace {namespace}: {status} {stored.get('message')}"
-        )
-        return Finding(Level.WARN, about, message)
-    state = "is kept; whether kube-scheduler and kube-controller-manager have the same gates, no API shows"
-    problem = f"is dropped by the API server: {HOW_TO_SWITCH_ON}"
-    return _finding("schedulingGroup" in stored["spec"], about, state, Level.FAIL, problem)
 
 
 def _stored_groups(client: Client) -> Finding:

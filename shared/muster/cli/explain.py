@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,13 +15,12 @@ from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import policy_sources as sources
-from muster.cluster.observe.members import failed_create, pods_of, read_members
+from muster.cluster.observe.members import failed_create, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef, find_condition, ref_of
-from muster.objects.pods import Pod
 from muster.objects.resources import NAMESPACES, Resource
-from muster.policy.group_labels import GATE, GROUP, NAMESPACE_SWITCH, SINGLE
+from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH, SINGLE
 from muster.policy.model import Decision, NoOp, Plan
 from muster.policy.owners import KINDS, kind_of
 from muster.policy.owners.job import Job
@@ -132,7 +131,6 @@ def _lines(cluster: Cluster, ref: ObjectRef, now: datetime) -> Iterator[str]:
     yield from _policy_lines(cluster, live, resolved)
     if isinstance(resolved, NoOp):
         yield f"  not grouped: {resolved.reason}: {resolved.message}"
-        yield from _below("now:", _pods_now(cluster, live))
     else:
         yield from _group_lines(resolved)
         yield from _below("now:", _conditions_now(cluster, live, resolved, now))
@@ -305,11 +303,8 @@ def _conditions_now(
     events = failed_create(cluster, members.jobs) if missing else ""
     for condition in owner_status(resolved, members, events, now).conditions:
         since = _since(live, condition)
-        yield _now(condition.type, str(condition.reason), since, condition.message)
-
-
-def _now(about: str, reason: str, since: str, message: str) -> str:
-    return ": ".join(filter(None, (about, f"{reason} since {since}" if since else reason, message)))
+        reason = f"{condition.reason} since {since}" if since else str(condition.reason)
+        yield ": ".join(filter(None, (condition.type, reason, condition.message)))
 
 
 def _since(live: LiveOwner, condition: Condition) -> str:
@@ -318,36 +313,6 @@ def _since(live: LiveOwner, condition: Condition) -> str:
         return ""
     stored = find_condition(live.owner.status.conditions, condition_type(live.owner, condition.type)) or {}
     return str(stored.get("lastTransitionTime") or "") if stored.get("reason") == condition.reason else ""
-
-
-def _pods_now(cluster: Cluster, live: LiveOwner) -> Iterator[str]:
-    """Yield how many pods of an owner that is not grouped have a node, and why the first other has none."""
-    pods = [pod for pod in pods_of(cluster, live) if not (pod.finished or pod.being_deleted)]
-    unbound = [pod for pod in pods if not pod.bound]
-    count = f"{len(pods) - len(unbound)} of {len(pods)} have a node"
-    waiting = ((pod.metadata.name, _waits_for(pod)) for pod in unbound)
-    for name, (reason, since, message) in waiting:
-        if reason:
-            yield _now("pods", reason, since, f"{count}; {name}: {message}")
-            return
-    if pods:
-        yield f"pods: {count}"
-
-
-def _waits_for(pod: Pod) -> tuple[str, str, str]:
-    """Return reason, time and message of what a pod without a node waits for; empty texts if unknown."""
-    if pod.gates:
-        others = sorted(pod.gates - {GATE})
-        advice = f"; the controller of {others[0]} removes it" if others else ""
-        message = f"scheduling gates {', '.join(sorted(pod.gates))}{advice}"
-        return "SchedulingGated", pod.metadata.creation_timestamp, message
-    condition: Mapping[str, object] = find_condition(pod.status.conditions, "PodScheduled") or {}
-    if condition.get("status") != "False":
-        return "", "", ""
-    reason, since, message = (
-        str(condition.get(name) or "") for name in ("reason", "lastTransitionTime", "message")
-    )
-    return reason, since, " ".join(message.split())
 
 
 def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:

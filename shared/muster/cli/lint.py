@@ -100,15 +100,6 @@ class Fault:
         return " ".join(f"{self.severity}: {where}: {self.reason}: {self.message}".split())
 
 
-@dataclass
-class LintResult:
-    """The faults in the order of the files, and how many policies and owners were checked."""
-
-    faults: list[Fault] = field(default_factory=list)
-    policies: int = 0
-    owners: int = 0
-
-
 @click.command("lint")
 @click.argument("targets", metavar="FILE|FOLDER...", nargs=-1, required=True)
 @click.option(
@@ -124,19 +115,16 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
 
     Exits with 1 if there is an error, with --strict also for a warning.
     """
-    result = lint(_files(targets), namespace)
-    errors = sum(fault.severity is Severity.ERROR for fault in result.faults)
-    warnings = len(result.faults) - errors
+    files = _files(targets)
+    faults = lint(files, namespace)
+    errors = sum(fault.severity is Severity.ERROR for fault in faults)
     if output == "text":
-        for fault in result.faults:
+        for fault in faults:
             click.echo(str(fault))
-        policies = _counted(result.policies, "policy", "policies")
-        jobs = _counted(result.owners, "job", "jobs")
-        found = f"{_counted(errors, 'error', 'errors')}, {_counted(warnings, 'warning', 'warnings')}"
-        click.echo(f"{policies} and {jobs} checked: {found}")
+        click.echo(f"{len(files)} files: {errors} errors, {len(faults) - errors} warnings")
     else:
-        echo_data([asdict(fault) for fault in result.faults], output)
-    if errors or (strict and result.faults):
+        echo_data([asdict(fault) for fault in faults], output)
+    if errors or (strict and faults):
         raise SystemExit(1)
 
 
@@ -160,18 +148,13 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
     return files
 
 
-def _counted(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"
-
-
-def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> LintResult:
+def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> list[Fault]:
     """Check the objects of files as if all were applied together; of several with one name the last counts.
 
     Args:
         files: the files, and whether each was found in a folder, where YAML that is no object is skipped.
         namespace: of objects without one.
     """
-    result = LintResult()
     found: dict[Fault, None] = {}
     readable: dict[tuple[str, str, str], LocatedObject] = {}
     checked: list[LocatedObject] = []
@@ -191,14 +174,13 @@ def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> Lint
                 checked.append(entry)
     locks = [source for entry in readable.values() for source in _administrators_locks(entry.body)]
     for entry in checked:
-        for one in (*_label_faults(entry.body), *_in_policies(entry.body, locks, result)):
+        for one in (*_label_faults(entry.body), *_in_policies(entry.body, locks)):
             found[_fault(entry, one)] = None
     assumed = assume_cluster([entry.body for entry in readable.values()], namespace)
-    for body, one in _in_owners(assumed, result):
+    for body, one in _in_owners(assumed):
         found[_fault(readable[_key(body)], one)] = None
     order = {str(path): number for number, path in enumerate(files)}
-    result.faults = sorted(found, key=lambda fault: (order[fault.file], fault.document))
-    return result
+    return sorted(found, key=lambda fault: (order[fault.file], fault.document))
 
 
 def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
@@ -209,13 +191,11 @@ def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
     return replace(entry, body={**body, "metadata": {"namespace": namespace, **body["metadata"]}})
 
 
-def _in_policies(body: Object, locks: Sequence[PolicySource], result: LintResult) -> Iterator[Found]:
+def _in_policies(body: Object, locks: Sequence[PolicySource]) -> Iterator[Found]:
     """Yield the first fault of each policy in an object, and of locked fields."""
     for source in _sources(body):
-        result.policies += 1
         yield from _invalid((*locks, source))
     for source in locked_fields(body) if _is_policy(body) else ():
-        result.policies += 1
         if _is_administrators(body):
             yield from _invalid((source,))
         else:
@@ -260,7 +240,7 @@ def _is_administrators(body: Object) -> bool:
     return bool(body["metadata"].get("namespace") == POLICY_NAMESPACE)
 
 
-def _in_owners(assumed: AssumedObjects, result: LintResult) -> Iterator[tuple[Object, Found]]:
+def _in_owners(assumed: AssumedObjects) -> Iterator[tuple[Object, Found]]:
     """Yield the faults of owners: why their groups cannot be made, or could never be placed."""
     for body, error in assumed.faults:
         found = Severity.ERROR, str(Reason.UNREADABLE_OBJECT), str(error)
@@ -269,7 +249,6 @@ def _in_owners(assumed: AssumedObjects, result: LintResult) -> Iterator[tuple[Ob
         yield assumed.examples.get(id(body), body), found
     cluster = DryRunCluster(assumed.objects)
     for owner in assumed.owners:
-        result.owners += 1
         for found in _in_owner(cluster, owner):
             yield assumed.examples.get(id(owner), owner), found
 

@@ -16,7 +16,6 @@ from muster.replay.plans import Document, as_yaml, decide, subjects, to_document
 from muster.replay.snapshots import (
     Objects,
     choose_for,
-    missing_objects,
     objects_of_events,
     read_snapshots,
 )
@@ -72,11 +71,8 @@ def command(
         request, *more = read_events(event_file)
         if more:
             raise BadInput(f"{event_file}: has {1 + len(more)} events; plan takes one, replay many")
-        snapshots = read_snapshots(object_files)
         named = objects_of_events([request], owners_only=False)
-        snapshot = choose_for(named, snapshots, moment)
-        for line in missing_objects(named, snapshot, snapshots):
-            click.echo(f"muster: {line}", err=True)
+        snapshot = choose_for(named, read_snapshots(object_files), moment)
         plans = _plans(step, request, snapshot.objects)
     if not plans:
         click.echo(f"a sweep of {step.name} has no objects", err=True)

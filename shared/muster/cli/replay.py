@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,9 +10,9 @@ import click
 
 from muster.cli.common import CommandError, echo_data, errors_as_bad_input, output_option
 from muster.cli.overlays import overlay_option
-from muster.replay.files import RecordedRequest, read_events, time_of
+from muster.replay.files import read_events, time_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, is_musters_group, replay
-from muster.replay.snapshots import Objects, choose_for, missing_objects, objects_of_events, read_snapshots
+from muster.replay.snapshots import choose_for, objects_of_events, read_snapshots
 from muster.replay.summary import Summary, as_lines, summarize
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -62,7 +61,7 @@ def command(
         requests = [request for path in event_files for request in read_events(path)]
         for request in requests:
             event_of(request)  # the file is refused before any event is delivered
-        objects = _objects(object_files, moment, requests)
+        objects = choose_for(objects_of_events(requests), read_snapshots(object_files), moment).objects
         if drop_groups:
             objects = [body for body in objects if not is_musters_group(body)]
         now = max(time_of(request, _EPOCH) for request in requests)
@@ -81,16 +80,6 @@ def command(
         click.echo(f"muster: event {named} could not be delivered: HTTP {code}", err=True)
     if result.dead_letters:
         raise SystemExit(1)
-
-
-def _objects(paths: Sequence[Path], moment: str, requests: Sequence[RecordedRequest]) -> Objects:
-    """Return the moment to replay at; say which of the owners that the events name are not in it."""
-    snapshots = read_snapshots(paths)
-    owners = objects_of_events(requests)
-    chosen = choose_for(owners, snapshots, moment)
-    for line in missing_objects(owners, chosen, snapshots) if paths else ():
-        click.echo(f"muster: {line}", err=True)
-    return chosen.objects
 
 
 def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:

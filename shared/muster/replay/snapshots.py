@@ -5,7 +5,6 @@ A List with the field `moment` is a moment of a recording, as `muster.replay.rec
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,20 +124,6 @@ def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool 
             named = event.ref.kind, event.ref.namespace, event.ref.name
             exists[named] = exists.get(named, True) and event.happened is not Happened.DELETE
     return [named for named, remains in exists.items() if remains]
-
-
-def missing_objects(
-    objects: Iterable[Named], chosen: RecordedObjects, snapshots: Sequence[RecordedObjects]
-) -> Iterator[str]:
-    """Yield a line for each object that a snapshot lacks, with the first moment that has it."""
-    present = _names(chosen.objects)
-    place = f"moment {chosen.checkpoint!r}" if chosen.checkpoint else "--objects"
-    for named in objects:
-        if named not in present:
-            kind, namespace, name = named
-            elsewhere = [snapshot.checkpoint for snapshot in snapshots if named in _names(snapshot.objects)]
-            advice = f"; --moment {shlex.quote(elsewhere[0])} has it" if elsewhere and elsewhere[0] else ""
-            yield f"{place} lacks {kind} {namespace}/{name}, which events name{advice}"
 
 
 def _names(objects: Iterable[Object]) -> set[Named]:

@@ -15,7 +15,7 @@ from muster.data import EVENTING
 from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from muster.simulator.overlays import load
 from tests.support import builders as b
-from tests.unit.cli.conftest import Filed, Muster, a_config_map, assert_names
+from tests.unit.cli.conftest import Filed, Muster, a_config_map
 
 POLICIES = load(EVENTING / "admission")
 GROUP = "llama-main-33333333"
@@ -41,7 +41,7 @@ def check(muster: Muster, filed: Filed) -> Check:
     return run
 
 
-SERVED = ("scheduling API", "CompositePodGroup", "stored groups", "pod.spec.schedulingGroup", "JobSet")
+SERVED = ("scheduling API", "CompositePodGroup", "stored groups", "JobSet")
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,9 @@ def test_groups_that_cannot_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Client, "list", refuse)
     with ApiServer() as server:
-        found = findings(check_cluster(Client.for_server(server.url), "nowhere"))
+        found = findings(check_cluster(Client.for_server(server.url)))
     assert found["stored groups"][0] == Level.FAIL
     assert "docs/install.md" in found["stored groups"][1]
-    level, message = found["pod.spec.schedulingGroup"]  # a namespace that was just deleted leaves it open
-    assert level == "warn"
-    assert_names(message, "nowhere", "404")
 
 
 def test_the_installation() -> None:

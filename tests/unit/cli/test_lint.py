@@ -92,4 +92,4 @@ def test_an_unreadable_file_is_a_fault(muster: Muster, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(yaml.safe_dump(b.a_job()))
     result = muster("lint", str(tmp_path))
     assert result.exit_code == 1
-    assert_names(result.stdout, "UnreadableFile", "broken.yaml", "1 job")
+    assert_names(result.stdout, "UnreadableFile", "broken.yaml", "2 files")

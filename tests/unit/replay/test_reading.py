@@ -14,7 +14,6 @@ from muster.replay.snapshots import (
     RecordedObjects,
     choose,
     choose_for,
-    missing_objects,
     objects_of_events,
     read_snapshots,
 )
@@ -95,13 +94,6 @@ def test_moments_share_the_objects_outside_of_them(tmp_path: Path) -> None:
     assert choose_for([("Job", "", "a")], moments, "") is moments[1]
     with pytest.raises(LookupError, match="'start', 'all bound'"):
         choose(moments, "end")
-
-
-def test_objects_that_a_moment_lacks_are_named(tmp_path: Path) -> None:
-    """With the moment that has them."""
-    moments = read_snapshots([a_file(tmp_path, "o.yaml", MOMENTS)])
-    lines = list(missing_objects([("Pod", "", "a-0")], moments[0], moments))
-    assert lines == ["moment 'start' lacks Pod /a-0, which events name; --moment 'all bound' has it"]
 
 
 @pytest.mark.parametrize(
