@@ -103,11 +103,7 @@ def first_names(names: list[str]) -> str:
 
 
 def check_cluster(client: Client) -> Iterator[Finding]:
-    """Yield findings about what a cluster must have before Muster is installed.
-
-    Raises:
-        ClusterError: the API server does not answer, or refuses discovery.
-    """
+    """Yield findings about what a cluster must have before Muster is installed."""
     yield from _scheduling_api(client)
     policies = MUTATING_ADMISSION_POLICIES
     yield _served(client, policies, "admission policies", Level.FAIL, "Kubernetes 1.36 or later is needed")
@@ -120,11 +116,7 @@ def check_cluster(client: Client) -> Iterator[Finding]:
 
 
 def check_installation(client: Client) -> Iterator[Finding]:
-    """Yield findings about admission policies, opted-in namespaces and the administrator's policy.
-
-    Raises:
-        ClusterError: the API server does not answer or refuses.
-    """
+    """Yield findings about admission policies, opted-in namespaces and the administrator's policy."""
     for resource in (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS):
         found = {body["metadata"]["name"] for body in list_if_served(Versioned(client), resource)}
         missing = first_names([name for name in _POLICIES if name not in found])
@@ -197,11 +189,7 @@ def _stored_groups(client: Client) -> Finding:
 
 
 def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
-    """Yield what has to be done before the functions are deleted, in that order.
-
-    Raises:
-        ClusterError: the API server does not answer or refuses.
-    """
+    """Yield what has to be done before the functions are deleted, in that order."""
     labelled = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
     policies = [
         f"{resource.kind} {body['metadata']['name']}"

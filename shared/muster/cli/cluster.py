@@ -89,11 +89,7 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
 
 @contextmanager
 def cluster_errors(url: str) -> Iterator[None]:
-    """Turn a ClusterError within the block into a one-line message.
-
-    Raises:
-        CommandError: the API server refused a request, or did not answer.
-    """
+    """Turn a ClusterError within the block into a one-line message, a CommandError."""
     try:
         yield
     except ClusterError as error:

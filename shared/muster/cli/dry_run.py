@@ -76,9 +76,7 @@ class AssumedObjects:
     """The objects of a file as they would be in a cluster.
 
     Attributes:
-        objects: with what the API server and the Trainer add.
-        owners: the TrainJobs, JobSets and Jobs among them that no other object controls, and a TrainJob for
-            each runtime that none of them uses.
+        owners: TrainJobs, JobSets and Jobs without a controller, and a TrainJob for each unused runtime.
         examples: the runtime of each assumed TrainJob, by the `id` of the TrainJob.
         notes: what had to be assumed, as text.
         faults: the objects that cannot be used, as they were given, and why; they are left out.
@@ -92,12 +90,7 @@ class AssumedObjects:
 
 
 def assume_cluster(objects: Objects, namespace: str = DEFAULT_NAMESPACE) -> AssumedObjects:
-    """Add what a cluster adds to applied objects: namespaces, UIDs, the JobSets of TrainJobs, group labels.
-
-    Args:
-        objects: as they would be applied.
-        namespace: of objects without one.
-    """
+    """Add what a cluster adds to objects: namespaces, UIDs, the JobSets of TrainJobs, group labels."""
     assumed = AssumedObjects()
     for given in objects:
         if is_known(given["apiVersion"], given["kind"]):
@@ -245,11 +238,7 @@ def _shipped(trainjob: str, kind: str, name: str, namespace: str) -> Object:
 
 
 def _marked(runtime: Object, notes: list[str]) -> Object:
-    """Return a runtime with the group labels that mark_runtime writes before a TrainJob uses it.
-
-    Raises:
-        BadFileError: a field of it has the wrong type.
-    """
+    """Return a runtime with the group labels that mark_runtime writes before a TrainJob uses it."""
     named = f"{runtime['kind']} {runtime['metadata']['name']}"
     policy = runtime["spec"].get("podGroupPolicy") or {}
     for patched in sorted({"workload", "kaiScheduler"} & set(policy))[:1]:

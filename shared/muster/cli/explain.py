@@ -102,11 +102,7 @@ def _of_files(paths: Sequence[Path], namespace: str, now: datetime) -> Iterator[
 
 
 def _named(targets: Sequence[str]) -> tuple[Resource, str]:
-    """Return the kind and the name of `KIND/NAME` or `KIND NAME`.
-
-    Raises:
-        BadInput: it has another form, or another kind.
-    """
+    """Return the kind and the name of `KIND/NAME` or `KIND NAME`."""
     text = "/".join(targets)
     kind, _, name = text.partition("/")
     resource = _RESOURCES.get(kind.lower().partition(".")[0])

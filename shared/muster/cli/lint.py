@@ -79,11 +79,8 @@ class Fault:
     """A fault; `muster lint -o json` prints these fields.
 
     Attributes:
-        severity: error or warning.
-        file: path of the file.
         object: `Job team-a/llama`; "" if the file cannot be read.
         reason: a `muster.policy.reasons.Reason`, `UnreadableFile`, `UnknownLabel` or the like.
-        message: with the path of the field.
         document: number of the document in the file, from 1; 0 if the file cannot be read.
     """
 
@@ -129,11 +126,7 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
 
 
 def _files(targets: Sequence[str]) -> dict[Path, bool]:
-    """Return the files, and whether each was found in a folder.
-
-    Raises:
-        BadInput: a target does not exist, or there are no files.
-    """
+    """Return the files, and whether each was found in a folder."""
     files: dict[Path, bool] = {}
     for path in map(path_of, targets):
         if not path.exists():
@@ -151,9 +144,7 @@ def _files(targets: Sequence[str]) -> dict[Path, bool]:
 def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> list[Fault]:
     """Check the objects of files as if all were applied together; of several with one name the last counts.
 
-    Args:
-        files: the files, and whether each was found in a folder, where YAML that is no object is skipped.
-        namespace: of objects without one.
+    In a file that was found in a folder YAML that is no object is skipped.
     """
     found: dict[Fault, None] = {}
     readable: dict[tuple[str, str, str], LocatedObject] = {}

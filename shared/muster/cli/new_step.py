@@ -39,15 +39,10 @@ class EventKind:
     """An event that a new step reacts to.
 
     Attributes:
-        summary: one line for the list of the command.
-        resource: of the object that the event is about.
         view: the public name of the view of its objects.
-        change: `add` or `update`.
-        recording: the recording with such an event.
-        moment: the moment of the recording at which the step acts.
+        recording, moment: with such an event, and at which the step acts.
         not_ready: when the step does nothing, as Python about `found`; "" if it always acts.
-        labels: the selector of the step's own source and of its sweeps; "" where Muster's sources send the
-            kind.
+        labels: the selector of the step's own source and sweeps; "" where Muster's sources send the kind.
     """
 
     summary: str
@@ -174,12 +169,10 @@ def _names_in_eventing() -> set[str]:
 def write_step(folder: Path, reaction: EventKind) -> list[Path]:
     """Write a step that marks the objects of a reaction, with manifests and tests that pass.
 
-    The folder has the name of the step, `label_racks`; the files are returned relative to it, in
-    alphabetical order.
+    The files are returned relative to the folder, which has the name of the step, `label_racks`.
 
     Raises:
         FileExistsError: the folder exists.
-        OSError: a file cannot be written.
     """
     folder.mkdir(parents=True)
     values = _values(folder.name, reaction)

@@ -83,11 +83,7 @@ def command(
 
 
 def _plans(step: Step, request: RecordedRequest, objects: Objects) -> list[Document]:
-    """Return the plans of a step for an event: one document, or one per object that a sweep looks at.
-
-    Raises:
-        BadFileError: the event cannot be parsed, or a field of an object has the wrong type.
-    """
+    """Return the plans of a step for an event: one document, or one per object that a sweep looks at."""
     if wrong := first_type_fault(objects):
         raise BadFileError(*wrong)
     cluster = Snapshot([{**body, "metadata": {"uid": "", **body["metadata"]}} for body in objects])

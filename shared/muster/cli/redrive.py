@@ -134,11 +134,7 @@ def to_url(url: str) -> Sender:
 
 
 def through_api_server(client: Client, namespace: str) -> Sender:
-    """Return a sender that reaches the broker inside the cluster through the API server's Service proxy.
-
-    Raises:
-        CommandError: the broker does not exist, or has no address in the cluster.
-    """
+    """Return a sender that reaches the broker inside the cluster through the API server's Service proxy."""
     try:
         live = client.get(BROKERS, BROKER, namespace)
     except ApiGone:

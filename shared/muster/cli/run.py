@@ -82,11 +82,7 @@ def command(
 
 
 def _run_stories(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool, keep: bool) -> None:
-    """Run stories on the embedded cluster and print their reports.
-
-    Raises:
-        SystemExit: with 1, a story failed.
-    """
+    """Run stories on the embedded cluster and print their reports; the exit status is 1 if one failed."""
     console = display.console()
     lines = display.Lines(console)
     activities: list[Activity] = []

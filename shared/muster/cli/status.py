@@ -45,12 +45,9 @@ class Item:
     """An owner, group or pod that waits or runs without a gang; `muster status -o json` prints these fields.
 
     Attributes:
-        namespace: of the object.
         what: the object, as `job/llama`.
-        state: whether its pods wait, or run one by one.
         since: RFC 3339; "" if unknown.
         reason: a `muster.policy.reasons.Reason`, or the scheduler's; "" if unknown.
-        message: the message of the condition, or what it waits for.
     """
 
     namespace: str

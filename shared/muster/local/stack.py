@@ -38,13 +38,10 @@ _NODES = tuple(
 def embedded_server(
     *, controllers: bool = False, policies: Iterable[Manifest] | None = None, release: str = "1.37"
 ) -> Iterator[ApiServer]:
-    """Run an API server with the kinds of JobSet and Trainer.
+    """Run an API server with the kinds of JobSet and Trainer; None takes the policies of eventing/admission.
 
-    Args:
-        controllers: run the simulated Trainer, JobSet controller, Job controller, scheduler and kubelets, on
-            three nodes and with the runtimes that Trainer ships.
-        policies: admission policies and their bindings; None takes those of eventing/admission.
-        release: the Kubernetes release, `1.37` or `1.36`.
+    With controllers there are three nodes and the runtimes that Trainer ships, the simulated Trainer, JobSet
+    controller, Job controller, scheduler and kubelets.
     """
     with ApiServer(release=release) as server:
         server.load(resource_definitions())
@@ -95,16 +92,11 @@ def running_functions(
 ) -> Iterator[dict[str, str]]:
     """Run functions behind waitress; yield the URL of each by its subscriber.
 
-    Args:
-        subscribers: names of Services, `create-workload`, or with the path of one of several functions that
-            share a Service, `muster/create-workload`.
-        settings: of all functions.
-        listener: called for each activity.
-        kubeconfigs: of the service accounts, by Service; others use the cluster of the settings.
-        own_steps: the step.py of steps that are not Muster's, by the names of their Services.
+    A subscriber is the name of a Service, `create-workload`, or with the path of one of several functions
+    that share it, `muster/create-workload`. Service accounts have kubeconfigs by Service, and steps that are
+    not Muster's a step.py by Service.
 
     Raises:
-        BadSettingError: a kubeconfig cannot be used.
         LookupError: a service has no step.
     """
     services: dict[str, list[str]] = {}
@@ -127,12 +119,9 @@ def running_functions(
 
 @dataclass(frozen=True)
 class StackOptions:
-    """The options of a local stack.
+    """The context of a real cluster, None for the embedded one, and the kustomization folder to run.
 
-    Attributes:
-        kubeconfig: the context of a real cluster; None for the embedded one.
-        overlay: the kustomization folder with functions, triggers and sources, and with steps of one's own;
-            without a Broker it is run beside Muster's own overlay.
+    Without a Broker the overlay is run beside Muster's own.
     """
 
     kubeconfig: Kubeconfig | None = None
@@ -140,22 +129,14 @@ class StackOptions:
 
 
 class Stack:
-    """The local stack: `with Stack(options) as stack`.
-
-    Args:
-        options: its options.
-        listener: called for each activity of the functions, from their threads.
+    """The local stack: `with Stack(options) as stack`; the listener gets activities from many threads.
 
     Attributes:
         server: the embedded API server; None with a real cluster.
-        client: a client of the API server.
-        url: of the API server.
-        dead_letters: the events that no retry could deliver.
         function_urls: the URL of each function by its subscriber, see `running_functions`.
 
     Raises:
-        BadKubeconfigError: a certificate cannot be read, or the exec plugin failed.
-        BadSettingError: so it did for a function.
+        BadKubeconfigError, BadSettingError: a kubeconfig cannot be used.
         ClusterError: the real cluster does not answer.
         LookupError: a trigger names a Service that has no step.
     """

@@ -17,12 +17,10 @@ class Activity:
 
     Attributes:
         at: seconds since the epoch.
-        step: `create_workload`.
         trigger: the last part of the event's type, `add`; or `sweep`.
         about: the object, `TrainJob team-a/llama`.
         outcome: done, nothing, requeue, unreadable or bug.
         reason: a `muster.policy.reasons.Reason` or the class of an error.
-        message: the reason as a sentence.
         actions: how many writes were executed.
     """
 

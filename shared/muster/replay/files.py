@@ -25,11 +25,7 @@ class BadFileError(Exception):
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file, unpacked if its name ends in `.gz`.
-
-    Raises:
-        BadFileError: the file cannot be read, or is not UTF-8.
-    """
+    """Return the text of a file, unpacked if its name ends in `.gz`."""
     try:
         content = path.read_bytes()
         return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
@@ -47,11 +43,7 @@ def format_suffix(path: Path) -> str:
 
 
 def yaml_documents(path: Path, text: str) -> list[Any]:
-    """Return the documents of a YAML or JSON stream, without empty documents.
-
-    Raises:
-        BadFileError: the text is not YAML.
-    """
+    """Return the documents of a YAML or JSON stream, without empty documents."""
     try:
         return yaml_files.load_all(text)
     except yaml.MarkedYAMLError as error:
@@ -63,11 +55,7 @@ def yaml_documents(path: Path, text: str) -> list[Any]:
 
 
 def json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the location, `events.jsonl:3`, and the value of each line of JSON Lines that is not blank.
-
-    Raises:
-        BadFileError: a line is not JSON.
-    """
+    """Yield the location, `events.jsonl:3`, and the value of each line of JSON Lines that is not blank."""
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
@@ -80,10 +68,7 @@ def json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 class RecordedRequest:
     """An HTTP request with an event, as a function or broker receives it.
 
-    Attributes:
-        headers: as sent; for a structured event in a file only its content type.
-        body: as sent.
-        location: file and line or document: `events.jsonl:3`.
+    Of a structured event in a file the only header is the content type; its location is `events.jsonl:3`.
     """
 
     headers: Mapping[str, str]
@@ -104,10 +89,7 @@ class RecordedRequest:
 
 
 def read_events(path: Path) -> list[RecordedRequest]:
-    """Return the events of a file.
-
-    The file holds one structured CloudEvent as JSON or YAML, or several as JSON Lines, as a YAML stream or as
-    a list.
+    """Return the events of a file: structured CloudEvents as JSON Lines, a YAML stream, a list, or one.
 
     Raises:
         BadFileError: the file cannot be read, has no event, or has a value that is no event.

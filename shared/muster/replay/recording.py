@@ -75,10 +75,7 @@ class EventRecorder:
 class MomentWriter:
     """Writes the objects that the sources watch, and those that the functions read besides, as moments.
 
-    A moment is not atomic: the kinds are listed one after the other.
-
-    Attributes:
-        names: of the moments written so far.
+    A moment is not atomic: the kinds are listed one after the other. `names` are those written so far.
     """
 
     def __init__(self, file: OutputFile, client: Client, specs: Sequence[SourceSpec]) -> None:

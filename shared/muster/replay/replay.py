@@ -83,15 +83,10 @@ def replay(
     sweep: bool = False,
     overlay: Path = CLUSTER,
 ) -> ReplayResult:
-    """Deliver events, and a sweep if wanted, until no function writes.
+    """Deliver events, and a sweep if wanted, to the functions of an overlay until no function writes.
 
-    Args:
-        requests: the recorded events.
-        objects: all objects of the cluster at the start.
-        now: the time in conditions and Events.
-        sweep: whether a sweep follows the events.
-        overlay: the kustomization folder with triggers, sources and steps; without a Broker it is replayed
-            beside Muster's own overlay.
+    The cluster starts with the objects; `now` is the time in conditions and Events. An overlay without a
+    Broker is replayed beside Muster's own.
 
     Raises:
         BadFileError: a request in a file is no CloudEvent, or a field of an object has the wrong type.
@@ -133,13 +128,7 @@ def is_musters_group(body: Object) -> bool:
 
 
 class ReplayStack:
-    """The embedded API server, the broker and the functions for one snapshot.
-
-    Args:
-        objects: the cluster at the start.
-        now: the only time the functions see.
-        overlay: as of `replay`.
-    """
+    """The embedded API server, the broker and the functions; `now` is the only time that they see."""
 
     def __init__(self, objects: Objects, now: datetime, overlay: Path = CLUSTER) -> None:
         self._objects = objects

@@ -42,8 +42,7 @@ class LocatedObject:
 def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
     """Return the objects at each moment in files, in their order; one entry if they have no moments.
 
-    Objects outside of moments are part of each of them, and moments of the same name in several files are
-    merged.
+    Objects outside of moments are part of each of them; moments of the same name in several files are merged.
 
     Raises:
         BadFileError: a file cannot be read, or has a value that is no object.
@@ -66,11 +65,7 @@ def _latest(objects: Iterable[Object]) -> Objects:
 
 
 def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
-    """Yield the objects of a file; documents such as a kustomization are skipped, or refused.
-
-    Raises:
-        BadFileError: the file cannot be read, or has a value that is no object.
-    """
+    """Yield the objects of a file; documents such as a kustomization are skipped, or refused."""
     for number, (location, document) in enumerate(_documents(path), start=1):
         if skip_others and not _looks_like_objects(document):
             continue
@@ -79,11 +74,7 @@ def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedOb
 
 
 def choose(snapshots: Sequence[RecordedObjects], moment: str = "") -> RecordedObjects:
-    """Return the objects at a moment, of the first moment without a name.
-
-    Raises:
-        LookupError: there is no such moment; the message lists those that there are.
-    """
+    """Return the objects at a moment, of the first moment without a name; LookupError lists the moments."""
     chosen = next((snapshot for snapshot in snapshots if moment in {"", snapshot.checkpoint}), None)
     if chosen is None:
         known = ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
@@ -97,9 +88,6 @@ def choose_for(
     """Return a moment; without its name the first with the most of the objects and, of these, with a pod.
 
     It is the earliest at which the functions can act on the events: later ones have their groups already.
-
-    Raises:
-        LookupError: there is no such moment; the message lists those that there are.
     """
     if moment:
         return choose(snapshots, moment)

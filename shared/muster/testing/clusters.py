@@ -19,7 +19,7 @@ from muster.cluster.versioned import Versioned
 from muster.local.stack import Stack, StackOptions, embedded_server
 from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import TimelineRecorder
-from muster.objects.resources import Resource, by_kind
+from muster.objects.resources import by_kind
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import RecordedRequest
 from muster.replay.snapshots import Object, Objects
@@ -90,7 +90,7 @@ class ClusterAccess:
         Raises:
             ClusterError: the API server refused it.
         """
-        resource = self._resource(body["apiVersion"], body["kind"])
+        resource = by_kind(body["apiVersion"], body["kind"])
         if namespace and resource.namespaced:
             body = {**body, "metadata": {**body["metadata"], "namespace": namespace}}
         elif resource.namespaced and not body["metadata"].get("namespace"):
@@ -148,19 +148,6 @@ class ClusterAccess:
         return Delivered(
             answer.status, last.reason, last.message, last.actions, answer.body, dict(answer.headers)
         )
-
-    def _resource(self, api_version: str, kind: str) -> Resource:
-        """Return the resource of a kind: one that Muster knows, or one that the server's discovery has."""
-        try:
-            return by_kind(api_version, kind)
-        except LookupError:
-            group, _, version = api_version.rpartition("/")
-            path = f"/apis/{api_version}" if group else f"/api/{version}"
-            _, found = self.client.raw("GET", path)
-            for entry in (found or {}).get("resources", ()) if isinstance(found, dict) else ():
-                if entry["kind"] == kind and "/" not in entry["name"]:
-                    return Resource(group, version, entry["name"], kind, namespaced=entry["namespaced"])
-            raise
 
 
 class EmbeddedCluster(ClusterAccess):

@@ -103,10 +103,8 @@ def describe(event: CloudEvent) -> str:
 def shipped(name: str, mode: str = "resource") -> Recording:
     """Return a recording that comes with Muster, made on a real control plane.
 
-    Args:
-        name: `torch`, `torchtune`, `job-scaled`, `does-not-fit` or `runtime-annotated`; their stories are
-            told in the README beside them (`muster.data.RECORDINGS`).
-        mode: `resource`, or `reference` for events that only name their objects.
+    Its name is `torch`, `torchtune`, `job-scaled`, `does-not-fit` or `runtime-annotated`; in mode `reference`
+    events only name their objects. The README beside them (`muster.data.RECORDINGS`) tells their stories.
 
     Raises:
         LookupError: there is no such recording or mode; the message lists the names.

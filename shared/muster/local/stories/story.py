@@ -42,18 +42,12 @@ class Check:
 class LocalStory:
     """A story: what a user does, and what has to happen.
 
-    Attributes:
-        name: of the story, of its namespace, and of the file with its objects.
-        title: one line for people.
-        owner: kind and name of the object that the user creates.
-        groups: the expected groups.
-        script: does what the user does, and waits for what has to happen.
-        own_namespace: the namespace, if it has another name.
+    Its name is that of its namespace too, and of the file with its objects. The script does what the user
+    does, and waits for what has to happen.
     """
 
     name: str
     title: str
-    owner: tuple[str, str]
     groups: Groups
     script: Callable[[StoryRun], None]
     own_namespace: str = ""
@@ -122,11 +116,7 @@ class StoryRun:
             self.create(body)
 
     def until(self, description: str, condition: Callable[[], Any]) -> None:
-        """Wait until a condition is true.
-
-        Raises:
-            StoryEndedError: it was not in time.
-        """
+        """Wait until a condition is true; end the story if it is not in time."""
         passed = self.recorder.until(condition, TIMEOUT_SECONDS)
         self.checks.append(Check(description, passed, "" if passed else f"not within {TIMEOUT_SECONDS:g} s"))
         if not passed:
@@ -164,10 +154,7 @@ class StoryRun:
 
     def has_condition(self, kind: str, status: str, reason: str) -> bool:
         """Whether the owner has a condition of Muster with this type, status and reason."""
-        owners = (
-            body for body in self.objects if (body["kind"], body["metadata"]["name"]) == self.story.owner
-        )
-        conditions = [condition for owner in owners for condition in muster_conditions(owner)]
+        conditions = [condition for body in self.objects for condition in muster_conditions(body)]
         return (kind, status, reason) in {(one["type"], one["status"], one["reason"]) for one in conditions}
 
 
@@ -256,26 +243,23 @@ def _runs_once_there_is_room(run: StoryRun) -> None:
 
 
 STORIES = (
-    LocalStory("torch", "a torch TrainJob of three nodes", ("TrainJob", "llama"), {"trainer": 3}, _runs),
+    LocalStory("torch", "a torch TrainJob of three nodes", {"trainer": 3}, _runs),
     LocalStory(
         "torchtune",
         "a torchtune TrainJob whose initializers run first",
-        ("TrainJob", "qwen"),
         {"dataset-initializer": 0, "model-initializer": 0, "trainer": 2},
         _runs_after_initializers,
     ),
     LocalStory(
         "mpi",
         "an MPI TrainJob: a launcher and two more nodes",
-        ("TrainJob", "deepspeed"),
         {"launcher": 1, "node": 2},
         _runs,
     ),
-    LocalStory("indexed-job", "a plain Indexed Job of four pods", ("Job", "sweep"), {"main": 4}, _runs),
+    LocalStory("indexed-job", "a plain Indexed Job of four pods", {"main": 4}, _runs),
     LocalStory(
         "does-not-fit",
         "a gang that does not fit, until it does",
-        ("Job", "big"),
         {"main": 4},
         _runs_once_there_is_room,
     ),
@@ -283,11 +267,7 @@ STORIES = (
 
 
 def story_named(name: str) -> LocalStory:
-    """Return a story.
-
-    Raises:
-        LookupError: there is no such story; the message lists the names.
-    """
+    """Return a story; LookupError lists the names that there are."""
     stories = {story.name: story for story in STORIES}
     if name not in stories:
         raise LookupError(f"no story {name!r}; known: {', '.join(stories)}")

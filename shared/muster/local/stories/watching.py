@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from muster.cluster.errors import ClusterError, Expired, Gone
 from muster.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource
@@ -50,29 +50,14 @@ class Entry:
         return int(self.object["metadata"]["resourceVersion"])
 
 
-class ListerWatcher(Protocol):
-    """The requests of a recorder, as `muster.cluster.http.client.Client` has them."""
-
-    def list_with_version(self, resource: Resource, /) -> tuple[Objects, str]:
-        """Return all objects of a kind and the resourceVersion from which a watch goes on."""
-
-    def watch(
-        self, resource: Resource, /, *, resource_version: str, timeout_seconds: int
-    ) -> Iterator[tuple[str, Object]]:
-        """Yield each change after a resourceVersion, until the server or the time ends the watch."""
-
-
 class TimelineRecorder:
     """Records the changes of some kinds; thread-safe.
 
-    Args:
-        source: lists and watches, and decides in which namespaces.
-        kinds: the kinds to watch from the start.
-        watch_seconds: how long a watch request lasts.
+    The source is a Client, or whatever lists and watches like one, and decides in which namespaces.
     """
 
     def __init__(
-        self, source: ListerWatcher, kinds: Iterable[Resource] = KINDS, watch_seconds: int = WATCH_SECONDS
+        self, source: Any, kinds: Iterable[Resource] = KINDS, watch_seconds: int = WATCH_SECONDS
     ) -> None:
         self._source = source
         self._kinds = list(kinds)
@@ -84,21 +69,8 @@ class TimelineRecorder:
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
 
-    def start(self) -> Self:
-        """Start to watch; objects that exist already are known, but are not recorded as changes."""
-        for resource in self._kinds:
-            objects, version = self._source.list_with_version(resource)
-            with self._changed:
-                self._objects |= {_key(body): body for body in objects}
-            self._watch(resource, version)
-        return self
-
     def follow(self, resource: Resource) -> None:
-        """Watch another kind; objects that exist already are recorded as ADDED.
-
-        Raises:
-            ClusterError: the kind cannot be listed.
-        """
+        """Watch another kind; objects that exist already are recorded as ADDED."""
         version = self._catch_up(resource)
         self._kinds.append(resource)
         self._watch(resource, version)
@@ -126,7 +98,13 @@ class TimelineRecorder:
                 self._watch(resource, self._catch_up(resource))
 
     def __enter__(self) -> Self:
-        return self.start()
+        """Start to watch; objects that exist already are known, but are not recorded as changes."""
+        for resource in self._kinds:
+            objects, version = self._source.list_with_version(resource)
+            with self._changed:
+                self._objects |= {_key(body): body for body in objects}
+            self._watch(resource, version)
+        return self
 
     def __exit__(self, *_error: object) -> None:
         self.stop()
@@ -198,6 +176,7 @@ class TimelineRecorder:
 
     def _catch_up(self, resource: Resource) -> str:
         """Record the changes that a list shows; return the resourceVersion to watch from."""
+        version: str
         objects, version = self._source.list_with_version(resource)
         with self._changed:
             before = {key: body for key, body in self._objects.items() if key[0] == resource.kind}
