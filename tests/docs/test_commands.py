@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from bench.__main__ import FIGURES
 from muster.cli import main
 from muster.data import EVENTING
-from muster.local.stack import Stack, StackOptions
+from muster.local.stack import Stack
 from muster.local.stories.story import story_named
 from muster.objects.resources import JOBS, NAMESPACES, by_kind
 from release.chart import OVERLAYS
@@ -44,7 +44,7 @@ def _cases(program: str) -> list[object]:
 @pytest.fixture(name="kubeconfig", scope="module")
 def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Of the local stack, with the namespace and the jobs that the documents speak of."""
-    with Stack(StackOptions()) as stack:
+    with Stack() as stack:
         labels = {"muster.dev/gang-jobs": "enabled"}
         team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": labels}}
         system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}

@@ -17,7 +17,7 @@ import pytest
 import urllib3
 
 from muster.local import stack as stack_module
-from muster.local.stack import Stack, StackOptions
+from muster.local.stack import Stack
 from muster.objects.resources import (
     JOBS,
     NAMESPACES,
@@ -71,7 +71,7 @@ def is_away_for_two_seconds() -> Fault:
 @contextmanager
 def a_cluster(fault: Fault | None = None) -> Iterator[Stack]:
     """Run the local stack with a fault in the requests of its functions."""
-    with Stack(StackOptions()) as stack:
+    with Stack() as stack:
         assert stack.server is not None
         metadata = {"name": NAMESPACE, "labels": {"muster.dev/gang-jobs": "enabled"}}
         home = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

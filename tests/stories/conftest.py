@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
-from muster.local.stack import Stack, StackOptions
+from muster.local.stack import Stack
 from muster.local.stories.story import LocalStory, StoryRun
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
+from muster.simulator.overlays import CLUSTER
 
 
 class ObservedStack:
@@ -31,15 +33,15 @@ class ObservedStack:
 
 
 @contextmanager
-def observed(options: StackOptions) -> Iterator[ObservedStack]:
-    """Run the local stack with these options, and watch it."""
+def observed(overlay: Path = CLUSTER) -> Iterator[ObservedStack]:
+    """Run the local stack of an overlay, and watch it."""
     activities: list[Activity] = []
-    with Stack(options, activities.append) as stack, TimelineRecorder(stack.client) as recorder:
+    with Stack(overlay, activities.append) as stack, TimelineRecorder(stack.client) as recorder:
         yield ObservedStack(stack, recorder, activities)
 
 
 @pytest.fixture(scope="module")
 def observed_stack() -> Iterator[ObservedStack]:
     """The local stack as `muster run` starts it."""
-    with observed(StackOptions()) as stack:
+    with observed() as stack:
         yield stack

@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import pytest
 import urllib3
 
-from muster.local.stack import StackOptions
 from muster.local.stories.story import STORIES, LocalStory
 from muster.runtime import steps
 from muster.simulator.overlays import built
@@ -22,7 +21,7 @@ OVERLAY = built("one-service")
 @pytest.fixture(scope="module")
 def one_service() -> Iterator[ObservedStack]:
     """The local stack of the overlay."""
-    with observed(StackOptions(overlay=OVERLAY)) as stack:
+    with observed(OVERLAY) as stack:
         yield stack
 
 

@@ -7,14 +7,13 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 import click
 
 from muster.cli.common import BadInput, CommandError
-from muster.cluster.errors import ClusterError, Forbidden, Unauthorized
+from muster.cluster.errors import ClusterError, Forbidden
 from muster.cluster.http.client import Client
 from muster.cluster.kubeconfig import BadKubeconfigError, Kubeconfig, read_kubeconfig
 from muster.objects.resources import NAMESPACES
@@ -69,7 +68,7 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
 
     Raises:
         BadInput: the kubeconfig does not exist or is invalid.
-        CommandError: the server is no API server, refused a request, or did not answer.
+        CommandError: the API server refused a request, or did not answer.
     """
     paths = options.kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
     try:
@@ -79,11 +78,6 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
         hint = "" if options.kubeconfig else "; set --kubeconfig or $KUBECONFIG"
         raise BadInput(f"{error}{hint}") from None
     with cluster_errors(client.url):
-        status, version = client.raw("GET", "/version")
-        if status == HTTPStatus.UNAUTHORIZED:
-            raise Unauthorized(f"GET /version answered {status}", status=status)
-        if status != HTTPStatus.FORBIDDEN and not (isinstance(version, dict) and "gitVersion" in version):
-            raise CommandError(f"{client.url}: is no Kubernetes API server: GET /version answered {status}")
         yield Connection(client, kubeconfig)
 
 

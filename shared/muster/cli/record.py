@@ -121,7 +121,5 @@ def _wait(seconds: float, recorder: EventRecorder, moments: MomentWriter | None)
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
     """Print the number of recorded events by kind and verb."""
     click.echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
-    counted = sorted(recorder.recorded.items())
-    for kind in dict.fromkeys(kind for (kind, _), _ in counted):
-        counts = [f"{count} {verb}" for (other, verb), count in counted if other == kind]
-        click.echo(f"  {kind}: {', '.join(counts)}")
+    for (kind, verb), count in sorted(recorder.recorded.items()):
+        click.echo(f"  {count} {kind} {verb}")

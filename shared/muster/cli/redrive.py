@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -65,55 +64,44 @@ def command(
         raise BadInput("--all: cannot be used with NAME")
     with connected(options, "redrive") as cluster:
         cluster.require_namespace(namespace)
-        letters = [_stored(body) for body in cluster.client.list(CONFIGMAPS, namespace, labels=SELECTOR)]
-        letters.sort(key=lambda stored: (stored.since, stored.name))
+        listed = cluster.client.list(CONFIGMAPS, namespace, labels=SELECTOR)
+        letters = sorted(listed, key=lambda body: (body["metadata"]["creationTimestamp"], _name(body)))
         if not names and not (everything and letters):
             _print(letters, output)
             return
-        by_name = {stored.name: stored for stored in letters}
+        by_name = {_name(body): body for body in letters}
         for name in names:
             if name not in by_name:
                 raise BadInput(f"{name}: no such dead letter")
         send = to_url(url) if url else through_api_server(cluster.client, namespace)
         failures = 0
-        for stored in letters if everything else [by_name[name] for name in names]:
-            failure = _redrive(cluster.client, namespace, stored, send)
+        for body in letters if everything else [by_name[name] for name in names]:
+            failure = _redrive(cluster.client, body, send)
             failures += bool(failure)
-            click.echo(f"{stored.name}: {f'kept: {failure}' if failure else 'sent again'}")
+            click.echo(f"{_name(body)}: {f'kept: {failure}' if failure else 'sent again'}")
     if failures:
         raise SystemExit(1)
 
 
-@dataclass(frozen=True)
-class StoredLetter:
-    """The ConfigMap of a dead letter (None if it cannot be parsed); `error` is why it cannot be sent."""
-
-    name: str
-    uid: str
-    since: str
-    letter: DeadLetter | None
-    error: str = ""
-
-
-def _stored(body: Object) -> StoredLetter:
-    metadata = body["metadata"]
-    place = metadata["name"], metadata["uid"], metadata["creationTimestamp"]
+def _stored(body: Object) -> DeadLetter | str:
+    """Return the dead letter of a ConfigMap, or why it cannot be read."""
     try:
-        letter = from_config_map(body)
+        return from_config_map(body)
     except ValueError as unreadable:
-        return StoredLetter(*place, None, str(unreadable))
-    error = "" if letter.whole else "data was too large to keep; the next sweep covers its object"
-    return StoredLetter(*place, letter, error)
+        return str(unreadable)
 
 
-def _redrive(client: Client, namespace: str, stored: StoredLetter, send: Sender) -> str:
+def _redrive(client: Client, body: Object, send: Sender) -> str:
     """Send a dead letter again, and delete it once accepted; return why it was kept, or ""."""
-    if stored.letter is None or stored.error:
-        return stored.error
+    letter, metadata = _stored(body), body["metadata"]
+    if isinstance(letter, str):
+        return letter
+    if not letter.whole:
+        return "data was too large to keep; the next sweep covers its object"
     try:
-        refusal = send(stored.letter.again())
+        refusal = send(letter.again())
         if not refusal:
-            client.delete(CONFIGMAPS, stored.name, namespace, uid=stored.uid)
+            client.delete(CONFIGMAPS, metadata["name"], metadata["namespace"], uid=metadata["uid"])
     except ClusterError as error:
         return str(error)
     return refusal
@@ -160,8 +148,8 @@ def _refusal(url: str, status: int, message: str = "") -> str:
     return "" if status in range(200, 300) else f"{url} answered {status} {message}".rstrip()
 
 
-def _print(letters: Sequence[StoredLetter], output: str) -> None:
-    rows = [_row(stored) for stored in letters]
+def _print(letters: Sequence[Object], output: str) -> None:
+    rows = [(_name(body), body["metadata"]["creationTimestamp"], *_columns(body)) for body in letters]
     if output != "text":
         echo_data([dict(zip(map(str.lower, HEADERS), row, strict=True)) for row in rows], output)
     elif rows:
@@ -170,10 +158,13 @@ def _print(letters: Sequence[StoredLetter], output: str) -> None:
         click.echo("no dead letters")
 
 
-def _row(stored: StoredLetter) -> tuple[str, ...]:
-    letter = stored.letter
-    if letter is None:
-        return stored.name, stored.since, "-", stored.error, "-", "-"
+def _columns(body: Object) -> tuple[str, ...]:
+    letter = _stored(body)
+    if isinstance(letter, str):
+        return "-", letter, "-", "-"
     answer = " ".join(f"{letter.code} {letter.answer}".split())[:80] or "no answer in time"
-    about = letter.about or "-"
-    return stored.name, stored.since, letter.function or "-", answer, letter.event["type"], about
+    return letter.function or "-", answer, letter.event["type"], letter.about or "-"
+
+
+def _name(body: Object) -> str:
+    return str(body["metadata"]["name"])

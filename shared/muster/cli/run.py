@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -14,14 +14,13 @@ import click
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
 from muster.cli.common import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.overlays import overlay_option
-from muster.cluster.kubeconfig import BadKubeconfigError
+from muster.cluster.kubeconfig import Kubeconfig
 from muster.local import display
-from muster.local.stack import Stack, StackOptions
+from muster.local.stack import Stack
 from muster.local.stories.story import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Objects
-from muster.runtime.config import BadSettingError
 
 _SETTLE_SECONDS = 2.0
 """How long to wait for the functions' last answers, so that the report has them."""
@@ -73,12 +72,12 @@ def command(
         raise BadInput("--story: cannot be used with --kubeconfig")
     interrupt_by_signals()
     logging.getLogger("eventing").addHandler(logging.NullHandler())
-    with _errors():
-        if kubeconfig is None:
+    if kubeconfig is None:
+        with cluster_errors("the local stack"):
             _run_stories(stories, overlay, verbose=verbose, keep=keep)
-        else:
-            with connected(KubeconfigOptions(kubeconfig), "run") as connection:
-                _serve_cluster(StackOptions(connection.kubeconfig, overlay))
+    else:
+        with connected(KubeconfigOptions(kubeconfig), "run") as connection:
+            _serve_cluster(connection.kubeconfig, overlay)
 
 
 def _run_stories(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool, keep: bool) -> None:
@@ -92,7 +91,7 @@ def _run_stories(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool,
         if verbose:
             lines.add_activity(activity)
 
-    with Stack(StackOptions(overlay=overlay), listen) as stack, TimelineRecorder(stack.client) as recorder:
+    with Stack(overlay, listen) as stack, TimelineRecorder(stack.client) as recorder:
         passed = 0
         for story in stories:
             run = StoryRun(story, stack.client, recorder)
@@ -132,10 +131,10 @@ def _how_to_use(stack: Stack, path: Path) -> tuple[str, ...]:
     )
 
 
-def _serve_cluster(options: StackOptions) -> None:
+def _serve_cluster(kubeconfig: Kubeconfig, overlay: Path) -> None:
     """Run source, broker and functions on a real cluster until Ctrl-C."""
     console = display.console()
-    with Stack(options, display.Lines(console).add_activity) as stack:
+    with Stack(overlay, display.Lines(console).add_activity, kubeconfig) as stack:
         console.print(f"running on {stack.url}, broker {stack.broker_url}; Ctrl-C stops it", soft_wrap=True)
         _wait()
         for letter in stack.dead_letters:
@@ -148,13 +147,3 @@ def _wait(tick: Callable[[], None] = lambda: None) -> None:
         while True:
             tick()
             time.sleep(_TICK_SECONDS)
-
-
-@contextmanager
-def _errors() -> Iterator[None]:
-    """Turn errors of the cluster, the kubeconfig and the functions into one-line messages."""
-    try:
-        with cluster_errors("the local stack"):
-            yield
-    except (BadKubeconfigError, BadSettingError) as error:
-        raise BadInput(str(error)) from None

@@ -232,14 +232,10 @@ def _print(status: ClusterStatus, namespace: str) -> None:
 
 
 def _age(since: str, now: datetime) -> str:
-    """Return the time since `since` in its two largest units, `3d4h` or `12m`; "-" if unknown."""
+    """Return the time since `since` in its largest unit, `3d` or `12m`; "-" if unknown."""
     began = read_time(since)
     if began is None:
         return "-"
     seconds = max(now - began, timedelta()) // timedelta(seconds=1)
-    parts = []
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts[:2]) or "0s"
+    sizes = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+    return next((f"{seconds // size}{unit}" for unit, size in sizes if seconds >= size), "0s")

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -117,19 +117,11 @@ def running_functions(
         yield urls
 
 
-@dataclass(frozen=True)
-class StackOptions:
-    """The context of a real cluster, None for the embedded one, and the kustomization folder to run.
-
-    Without a Broker the overlay is run beside Muster's own.
-    """
-
-    kubeconfig: Kubeconfig | None = None
-    overlay: Path = CLUSTER
-
-
 class Stack:
-    """The local stack: `with Stack(options) as stack`; the listener gets activities from many threads.
+    """The local stack: `with Stack() as stack`; the listener gets activities from many threads.
+
+    The overlay is a kustomization folder, with steps of one's own in it; without a Broker it is run beside
+    Muster's own. The kubeconfig is that of a real cluster; None stands for the embedded one.
 
     Attributes:
         server: the embedded API server; None with a real cluster.
@@ -144,10 +136,14 @@ class Stack:
     client: Client
 
     def __init__(
-        self, options: StackOptions, listener: Callable[[Activity], None] = lambda _activity: None
+        self,
+        overlay: Path = CLUSTER,
+        listener: Callable[[Activity], None] = lambda _activity: None,
+        kubeconfig: Kubeconfig | None = None,
     ) -> None:
-        self._options = options
+        self._overlay = overlay
         self._listener = listener
+        self._kubeconfig = kubeconfig
         self.url = ""
         self.server: ApiServer | None = None
         self.dead_letters: list[CloudEvent] = []
@@ -172,11 +168,11 @@ class Stack:
         return self._broker.drain(seconds)
 
     def _start(self, stops: ExitStack) -> None:
-        objects = load_beside_muster(self._options.overlay)
+        objects = load_beside_muster(self._overlay)
         settings = self._connect(objects, stops)
         wiring = Wiring.from_manifests(objects)
         names = sorted({trigger.subscriber for trigger in wiring.triggers})
-        accounts, own = self._kubeconfigs(objects, stops), step_files(self._options.overlay)
+        accounts, own = self._kubeconfigs(objects, stops), step_files(self._overlay)
         functions = running_functions(names, settings, self._listener, accounts, own)
         self.function_urls = stops.enter_context(functions)
         subscribers: dict[str, Target | str] = dict(self.function_urls)
@@ -194,11 +190,11 @@ class Stack:
 
     def _connect(self, objects: list[Manifest], stops: ExitStack) -> Settings:
         """Connect to the cluster, or start the embedded one; return the settings of the functions."""
-        if self._options.kubeconfig is not None:
-            self.client = self._options.kubeconfig.client("muster-run")
+        if self._kubeconfig is not None:
+            self.client = self._kubeconfig.client("muster-run")
             self.url = self.client.url
             self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
-            return Settings(kubeconfig=self._options.kubeconfig.paths)
+            return Settings(kubeconfig=self._kubeconfig.paths)
         policies = [manifest for manifest in objects if "AdmissionPolicy" in manifest["kind"]]
         self.server = stops.enter_context(embedded_server(controllers=True, policies=policies))
         self.url = self.server.url

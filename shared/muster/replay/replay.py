@@ -67,13 +67,6 @@ class ReplayResult:
     activities: tuple[Activity, ...]
     dead_letters: tuple[CloudEvent, ...]
 
-    def of_kind(self, *kinds: str) -> Objects:
-        """Return the objects of some kinds, by namespace and name."""
-        return sorted(
-            (body for body in self.objects if body["kind"] in kinds),
-            key=lambda body: (body["metadata"].get("namespace", ""), body["metadata"]["name"]),
-        )
-
 
 def replay(
     requests: Iterable[RecordedRequest],

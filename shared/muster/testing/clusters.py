@@ -16,7 +16,7 @@ import urllib3
 
 from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
-from muster.local.stack import Stack, StackOptions, embedded_server
+from muster.local.stack import Stack, embedded_server
 from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.resources import by_kind
@@ -91,10 +91,9 @@ class ClusterAccess:
             ClusterError: the API server refused it.
         """
         resource = by_kind(body["apiVersion"], body["kind"])
-        if namespace and resource.namespaced:
-            body = {**body, "metadata": {**body["metadata"], "namespace": namespace}}
-        elif resource.namespaced and not body["metadata"].get("namespace"):
-            body = {**body, "metadata": {**body["metadata"], "namespace": "default"}}
+        if resource.namespaced:
+            place = {"namespace": namespace or body["metadata"].get("namespace") or "default"}
+            body = {**body, "metadata": body["metadata"] | place}
         return self.client.create(resource, body, manager=_USER)
 
     def create_namespace(self, name: str, **labels: str) -> Object:
@@ -185,7 +184,7 @@ class RunningStack(ClusterAccess):
     def __init__(self, overlay: Path | None = None) -> None:
         super().__init__()
         self.activities: list[Activity] = []
-        self.stack = Stack(StackOptions(overlay=overlay or CLUSTER), self.activities.append)
+        self.stack = Stack(overlay or CLUSTER, self.activities.append)
         self.recorder: TimelineRecorder
 
     def __enter__(self) -> Self:

@@ -110,11 +110,9 @@ def test_a_condition_of_another_namespace_hides_no_group() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("since", "age"), [("2026-11-21T07:48:00Z", "12m"), ("2026-11-18T03:59:59Z", "3d4h")]
-)
+@pytest.mark.parametrize(("since", "age"), [("2026-11-21T07:48:00Z", "12m"), ("2026-11-18T03:59:59Z", "3d")])
 def test_age(since: str, age: str) -> None:
-    """How long it has waited, in the two largest units."""
+    """How long it has waited, in the largest unit."""
     assert _age(since, datetime(2026, 11, 21, 8, tzinfo=UTC)) == age
 
 
