@@ -39,66 +39,58 @@ class EventKind:
     """An event that a new step reacts to.
 
     Attributes:
-        view: the public name of the view of its objects.
-        recording, moment: with such an event, and at which the step acts.
+        moment, recording: at which the step acts, and with such an event.
         not_ready: when the step does nothing, as Python about `found`; "" if it always acts.
         labels: the selector of the step's own source and sweeps; "" where Muster's sources send the kind.
     """
 
     summary: str
     resource: Resource
-    view: str
     change: str
-    recording: str
     moment: str
+    recording: str = "torch"
     not_ready: str = ""
     labels: str = ""
 
+    @property
+    def event(self) -> str:
+        """Kind and change, `PodGroup update`."""
+        return f"{self.resource.kind} {self.change}"
+
 
 REACTIONS: Mapping[str, EventKind] = {
-    "podgroup-created": EventKind(
-        "a PodGroup was created", POD_GROUPS, "PodGroup", "add", "torch", "before patch_pods"
-    ),
+    "podgroup-created": EventKind("a PodGroup was created", POD_GROUPS, "add", "before patch_pods"),
     "podgroup-bound": EventKind(
         "the scheduler has placed a PodGroup",
         POD_GROUPS,
-        "PodGroup",
         "update",
-        "torch",
         "all bound",
         not_ready="not found.placed",
     ),
     "podgroup-waiting": EventKind(
         "the scheduler has no room for a PodGroup",
         POD_GROUPS,
-        "PodGroup",
         "update",
-        "does-not-fit",
         "unschedulable",
+        "does-not-fit",
         not_ready="found.refused_at is None",
     ),
-    "workload-created": EventKind(
-        "a Workload was created", WORKLOADS, "Workload", "add", "torch", "before create_pod_groups"
-    ),
+    "workload-created": EventKind("a Workload was created", WORKLOADS, "add", "before create_pod_groups"),
     "pod-bound": EventKind(
         "a pod with a group label has a node",
         PODS,
-        "Pod",
         "update",
-        "torch",
         "all bound",
         not_ready="not found.bound",
         labels="muster.dev/group",
     ),
-    "job-created": EventKind(
-        "a Job was created", JOBS, "KubernetesObject", "add", "job-scaled", "before create_workload"
-    ),
-    "trainjob-created": EventKind(
-        "a TrainJob was created", TRAINJOBS, "KubernetesObject", "add", "torch", "before create_workload"
-    ),
+    "job-created": EventKind("a Job was created", JOBS, "add", "before create_workload", "job-scaled"),
+    "trainjob-created": EventKind("a TrainJob was created", TRAINJOBS, "add", "before create_workload"),
 }
 """By the value of --on."""
 
+_VIEWS = {"PodGroup", "Workload", "Pod"}
+"""The kinds that have a public view of their own."""
 _LIST = "\n".join(f"    {name:<18}{reaction.summary}" for name, reaction in REACTIONS.items())
 
 
@@ -188,24 +180,20 @@ def write_step(folder: Path, reaction: EventKind) -> list[Path]:
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
 
 
-def _described(reaction: EventKind) -> str:
-    """Return kind and change, `PodGroup update`."""
-    return f"{reaction.resource.kind} {reaction.change}"
-
-
 def _values(name: str, reaction: EventKind) -> dict[str, str]:
     resource, labels, summary = reaction.resource, reaction.labels, reaction.summary
+    view = resource.kind if resource.kind in _VIEWS else "KubernetesObject"
     constant = "POD_GROUPS" if resource is POD_GROUPS else resource.plural.upper()
     names = "Action Cluster Decision Happened NoOp ObjectRef PatchType Plan Reason ResourceEvent Step Verb"
     functions = "get in_order may not_for_step objects_of"
-    imported = [constant, *sorted([*names.split(), reaction.view]), *functions.split()]
+    imported = [constant, *sorted([*names.split(), view]), *functions.split()]
     return {
         "name": name,
         "service": name.replace("_", "-"),
         "summary": summary,
         "summary_sentence": summary[0].upper() + summary[1:],
         "event_sentence": (
-            f"The {_described(reaction)} of the recording `{reaction.recording}`, at `{reaction.moment}`"
+            f"The {reaction.event} of the recording `{reaction.recording}`, at `{reaction.moment}`"
         ),
         "kind": resource.kind,
         "group": resource.group,
@@ -213,7 +201,7 @@ def _values(name: str, reaction: EventKind) -> dict[str, str]:
         "change": reaction.change,
         "happened": reaction.change.upper(),
         "constant": constant,
-        "view": reaction.view,
+        "view": view,
         "not_ready": f'    if {reaction.not_ready}:\n        return NoOp("NotReady")\n'
         if reaction.not_ready
         else "",
@@ -230,7 +218,7 @@ def _values(name: str, reaction: EventKind) -> dict[str, str]:
 
 def _write_case(folder: Path, reaction: EventKind) -> None:
     """Write the recorded event, the objects of its moment, and the plan of the new step for them."""
-    recorded = shipped(reaction.recording).case(_described(reaction), moment=reaction.moment)
+    recorded = shipped(reaction.recording).case(reaction.event, moment=reaction.moment)
     objects = slim(recorded.objects)
     case = Case.of(slim_event(recorded.event), objects)
     target = folder / "tests/case"

@@ -86,8 +86,10 @@ def _plans(step: Step, request: RecordedRequest, objects: Objects) -> list[Docum
     """Return the plans of a step for an event: one document, or one per object that a sweep looks at."""
     if wrong := first_type_fault(objects):
         raise BadFileError(*wrong)
-    cluster = Snapshot([{**body, "metadata": {"uid": "", **body["metadata"]}} for body in objects])
+    for body in objects:
+        body["metadata"].setdefault("uid", "")
     now = time_of(request, _EPOCH)
+    cluster = Snapshot(objects)
     try:
         found = subjects(step, parse(request.headers, request.body), cluster)
         return [to_document(step, decide(step, subject, cluster, now)) for subject in found]

@@ -28,13 +28,10 @@ _TIME = "2026-11-21T08:30:00Z"
 
 @dataclass(frozen=True)
 class Case:
-    """One event, and the objects of the cluster when a step handles it.
+    """One event, and all objects of the cluster when a step handles it.
 
-    Attributes:
-        event: the event as a function receives it.
-        objects: all objects of the cluster.
-        now: the time of the plan.
-        older: recorded events about the same object, for the law that older events change nothing.
+    `now` is the time of the plan; `older` are recorded events about the same object, for the law that older
+    events change nothing.
     """
 
     event: RecordedRequest
@@ -75,15 +72,9 @@ class Case:
 
 
 def change(obj: Object, change: str = "update", *, time: str = _TIME) -> RecordedRequest:
-    """Return the event that an ApiServerSource sends about an object that changed.
+    """Return the event of an ApiServerSource about an object that changed by `add`, `update` or `delete`.
 
-    Args:
-        obj: the object after the change; its last state if it was deleted.
-        change: `add`, `update` or `delete`.
-        time: the event's attribute `time`.
-
-    Raises:
-        ValueError: another word for the change.
+    Of a deleted object it is the last state.
     """
     headers, body = to_event(ChangeType(change), obj, Mode.RESOURCE, "/muster/testing")
     attributes = {name[3:].lower(): value for name, value in headers.items() if name.startswith("Ce-")}
@@ -114,12 +105,7 @@ def envelope(request: RecordedRequest) -> Object:
 
 @dataclass(frozen=True)
 class Planned:
-    """The decisions of a step: one for an event, one for each object of a sweep.
-
-    Attributes:
-        step: the step.
-        decisions: each a `Plan` or a `NoOp`.
-    """
+    """The decisions of a step: one for an event, one for each object of a sweep."""
 
     step: Step
     decisions: tuple[Decision, ...]

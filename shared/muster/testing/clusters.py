@@ -44,10 +44,8 @@ class Delivered:
     Attributes:
         status: the HTTP status: 202 done, 200 with a reply event, 400 unreadable, 409 or 503 come again, 500.
         reason: the reason that was logged; of a sweep, `Swept`.
-        message: the message that was logged.
         actions: how many writes were executed.
         body: the data of the reply event, or reason and message as JSON.
-        headers: of the answer; those of a reply event begin with `ce-`.
     """
 
     status: int
@@ -59,12 +57,7 @@ class Delivered:
 
 
 class ClusterAccess:
-    """Reads and writes of a test, on the objects of an embedded API server.
-
-    Attributes:
-        server: the embedded API server.
-        client: a client of it, with the requests of a step and more.
-    """
+    """Reads and writes of a test on an embedded API server, with a client of it."""
 
     server: ApiServer
     client: Client
@@ -87,8 +80,7 @@ class ClusterAccess:
     def create(self, body: Object, namespace: str = "") -> Object:
         """Create an object as `kubectl create` does, admission included; return it as it is stored.
 
-        Raises:
-            ClusterError: the API server refused it.
+        The kind is one that Muster knows, or that was made known by `register_resource`.
         """
         resource = by_kind(body["apiVersion"], body["kind"])
         if resource.namespaced:
@@ -102,11 +94,7 @@ class ClusterAccess:
         return self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 
     def load(self, *objects: Object) -> None:
-        """Store objects unchanged, with uid and status and without admission, as those of a recording.
-
-        Raises:
-            LookupError: the kind of an object is not served.
-        """
+        """Store objects unchanged, with uid and status and without admission, as those of a recording."""
         self.server.load(objects)
 
     def all(self, kind: str, namespace: str = "") -> Objects:
@@ -125,11 +113,7 @@ class ClusterAccess:
         return next((body for body in self.all(kind, namespace) if body["metadata"]["name"] == name), None)
 
     def until(self, what: str, condition: Callable[[], Any], seconds: float = SECONDS) -> None:
-        """Wait until a condition is true.
-
-        Raises:
-            AssertionError: it was not within these seconds; the message says `what` was expected.
-        """
+        """Wait until a condition is true; AssertionError says `what` was expected."""
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, f"not within {seconds:g} seconds: {what}"
@@ -152,10 +136,8 @@ class ClusterAccess:
 class EmbeddedCluster(ClusterAccess):
     """The embedded cluster without functions, for one test: `with EmbeddedCluster() as cluster`.
 
-    Args:
-        controllers: run the simulated Trainer, JobSet controller, Job controller, scheduler and kubelets.
-        admission: load Muster's admission policies.
-        release: the Kubernetes release, `1.37` or `1.36`.
+    The controllers are the simulated Trainer, JobSet controller, Job controller, scheduler and kubelets;
+    admission policies are Muster's; the release of Kubernetes is `1.37` or `1.36`.
     """
 
     def __init__(self, *, controllers: bool = False, admission: bool = True, release: str = "1.37") -> None:
@@ -172,13 +154,9 @@ class EmbeddedCluster(ClusterAccess):
 class RunningStack(ClusterAccess):
     """The local stack of `muster run`, for one test: controllers, event sources, broker and functions.
 
-    Args:
-        overlay: the kustomization folder with functions, triggers and sources; None takes Muster's.
-
     Attributes:
         activities: what the functions did so far.
         recorder: records every change of jobs, pods and groups.
-        stack: the stack itself.
     """
 
     def __init__(self, overlay: Path | None = None) -> None:
@@ -203,11 +181,7 @@ class RunningStack(ClusterAccess):
         )
 
     def settle(self, seconds: float = SECONDS) -> None:
-        """Wait until every event was answered, those about the functions' own writes included.
-
-        Raises:
-            AssertionError: events are still in work.
-        """
+        """Wait until every event was answered, those about the functions' own writes included."""
         assert self.stack.settle(seconds), f"events are still in work after {seconds:g} seconds"
 
     def sweep(self) -> None:

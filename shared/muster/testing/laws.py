@@ -107,16 +107,12 @@ LAWS: tuple[Law, ...] = (
 def check_laws(step: Step, case: Case, *, without: Collection[str] = ()) -> None:
     """Check every law for a step and a case; plans are executed on embedded API servers.
 
-    Args:
-        step: the step.
-        case: an event and the objects of the cluster; CustomResourceDefinitions among them are served.
-        without: names of laws that this step breaks on purpose, such as `gone_is_nothing` for a step that
-            writes when its object was deleted.
+    CustomResourceDefinitions among the objects are served. `without` names laws that the step breaks on
+    purpose, such as `gone_is_nothing` for a step that writes when its object was deleted.
 
     Raises:
         AssertionError: a law is broken; the message says which, and how.
-        LookupError: there is no law of a name in `without`, or the embedded server does not serve the kind of
-            an object.
+        LookupError: there is no law of a name in `without`, or the kind of an object is not served.
     """
     if unknown := set(without) - {law.__name__ for law in LAWS}:
         raise LookupError(f"no laws of these names: {', '.join(sorted(unknown))}")

@@ -22,13 +22,7 @@ SWEEP = "sweep"
 
 @dataclass(frozen=True)
 class Recording:
-    """The events of a cluster, and its objects at several moments.
-
-    Attributes:
-        name: for messages.
-        events: in order of arrival.
-        moments: the objects at each moment, in their order; empty if only events were recorded.
-    """
+    """The events of a cluster in order of arrival, and its objects at several moments, if recorded."""
 
     name: str
     events: tuple[RecordedRequest, ...]

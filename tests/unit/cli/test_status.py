@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from muster.cli.status import _age, read_status
+from muster.cli.status import read_status
 from muster.cluster.errors import Forbidden
 from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.resources import Resource
@@ -108,12 +107,6 @@ def test_a_condition_of_another_namespace_hides_no_group() -> None:
         ("team-a", POD_GROUP),
         ("team-b", "trainjob/llama"),
     ]
-
-
-@pytest.mark.parametrize(("since", "age"), [("2026-11-21T07:48:00Z", "12m"), ("2026-11-18T03:59:59Z", "3d")])
-def test_age(since: str, age: str) -> None:
-    """How long it has waited, in the largest unit."""
-    assert _age(since, datetime(2026, 11, 21, 8, tzinfo=UTC)) == age
 
 
 def test_of_a_cluster(muster: Muster, server: ApiServer, kubeconfig: str) -> None:
