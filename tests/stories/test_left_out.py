@@ -76,7 +76,7 @@ def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Pat
         stage.until("all pods are gated", lambda: stage.gated() == 4)
         stage.settle()
         assert stage.all("Workload") == stage.all("PodGroup") == []
-        assert "AwaitingWorkload" in stage.reasons("create_pod_groups")
+        assert "WaitingForPodGroup" in stage.reasons("create_pod_groups")
         template = {"name": "main", "schedulingPolicy": {"gang": {"minCount": 4}}}
         named = {"apiGroup": "batch", "kind": "Job", "name": job["metadata"]["name"]}
         spec = {"controllerRef": named, "podGroupTemplates": [template]}
@@ -112,7 +112,7 @@ def test_without_create_pod_groups_users_may_create_them(tmp_path: Path) -> None
         stage.until("the Workload is there", lambda: stage.all("Workload"))
         stage.settle()
         assert stage.all("PodGroup") == []
-        assert "AwaitingPodGroup" in stage.reasons("patch_pods")
+        assert "WaitingForPodGroup" in stage.reasons("patch_pods")
         name = stage.all("Pod")[0]["spec"]["schedulingGroup"]["podGroupName"]
         spec = {"schedulingPolicy": {"gang": {"minCount": 4}}}
         stage.create(of_kind(POD_GROUPS, name, spec))

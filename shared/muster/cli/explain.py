@@ -264,7 +264,7 @@ def _step_lines(cluster: Cluster, live: LiveOwner, now: datetime) -> Iterator[st
         if name == "patch_pods":
             groups = read_members(cluster, *read_owner(cluster, owner.ref)).groups
             if not groups:
-                yield "    patch_pods: AwaitingPodGroup: no PodGroup exists yet"
+                yield "    patch_pods: WaitingForPodGroup: no PodGroup exists yet"
             for group in groups:
                 yield from _decision_lines(name, _decision(cluster, name, group.ref, now))
             continue
@@ -314,7 +314,7 @@ def _since(live: LiveOwner, condition: Condition) -> str:
 def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
     """Yield each way in which the groups of an owner may be less than a user expects."""
     if resolved.failure is not None:
-        if resolved.failure.reason == Reason.PRIORITIES_DIFFER:
+        if resolved.failure.reason == Reason.PODS_DIFFER:
             yield "the scheduler places no pods of different priority in one group, not even one by one"
         return
     yield from (f"{Reason.HOLDS_WHILE_WAITING}: {stage}" for stage in resolved.stages)

@@ -85,9 +85,8 @@ def _why_no_groups(owner: OwnerObject) -> NoOp | None:
     controller = owner.metadata.controller
     makers = {maker.resource.kind for maker in KINDS if maker.makes is not None}
     if kind.is_job and controller is not None and controller.kind in makers:
-        return NoOp(
-            Reason.OWNED_BY_ANOTHER, f"{owner.ref} is grouped with {controller.kind} {controller.name}"
-        )
+        message = f"{owner.ref} is grouped with {controller.kind} {controller.name}"
+        return NoOp(Reason.NOT_FOR_THIS_STEP, message)
     return kind.skip_event(owner)
 
 

@@ -184,11 +184,6 @@ def of_another_scheduler(
     return scheduler_name in _OTHER_SCHEDULERS or _COSCHEDULING in labels or _VOLCANO in annotations
 
 
-def of_system_priority(priority_class_name: str) -> bool:
-    """Whether the class is a system-* class, for which the API refuses PodGroups."""
-    return priority_class_name.startswith("system-")
-
-
 def is_musters(labels: Mapping[str, str]) -> bool:
     """Whether an object with these labels was made by Muster."""
     return labels.get(MANAGED_BY) == MUSTER and OWNER_UID in labels

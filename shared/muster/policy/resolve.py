@@ -42,6 +42,8 @@ from muster.policy.tree.validation import (
     validate_tree,
 )
 
+_CANNOT_BE_GROUPED = ": these have a system-* priorityClassName, a nodeName or evictionResponders"
+
 
 @dataclass(frozen=True)
 class LiveOwner:
@@ -240,7 +242,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     """Return the owner, its pod sets and its policy, or the first reason, in order, to leave it alone."""
     skipped = reason_to_skip(live)
     if skipped is not None or live.owner is None or live.runner is None or live.namespace is None:
-        return skipped or NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist")
+        return skipped or NoOp(Reason.DELETED, f"{live.subject} does not exist")
     owner, runner = live.owner, live.runner
     policy = resolve_policy(live.sources, owner)
     if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
@@ -281,7 +283,7 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
     """Return the first reason, in order, to skip an owner whatever its pod templates and policies say."""
     owner = live.owner
     if owner is None:
-        return NoOp(Reason.OBJECT_GONE, f"{live.subject} does not exist, or has another UID")
+        return NoOp(Reason.DELETED, f"{live.subject} does not exist, or has another UID")
     if owner.being_deleted or live.namespace is None or live.namespace.being_deleted:
         return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
     if owner.finished:
@@ -295,7 +297,7 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
     if live.runner.being_deleted:
         return NoOp(Reason.DELETED, f"{live.runner.ref} is being deleted")
     if not LABEL_VALUE.fullmatch(live.runner.metadata.name):
-        return NoOp(Reason.NAME_TOO_LONG, f"{live.runner.ref}: its pods cannot have the name as a label")
+        return NoOp(Reason.CANNOT_BE_GROUPED, f"{live.runner.ref}: its pods cannot have the name as a label")
     return _grouped_upstream(owner) or _grouped_upstream(live.runner)
 
 
@@ -367,11 +369,11 @@ def _unlabelled(pod_sets: OwnerPodSets, owner: OwnerObject) -> NoOp | None:
     controller = owner.metadata.controller
     if controller is not None and known_kind_of(owner).is_job:
         return NoOp(
-            Reason.OWNED_BY_ANOTHER,
+            Reason.NOT_MARKED,
             f"{owner.ref} belongs to {controller.kind} {controller.name} "
             f"and its pod template has no label {group_labels.GROUP}",
         )
     reasons = {pod_set.ungrouped for pod_set in pod_sets.pod_sets if pod_set.ungrouped}
-    specific = reasons - {Reason.NOT_MARKED, Reason.OPTED_OUT} or reasons - {Reason.NOT_MARKED}
-    reason = min(specific) if specific else Reason.NOT_MARKED
-    return NoOp(reason, f"{pod_sets.named_by} has no pod template that Muster groups")
+    reason = min(reasons - {Reason.NOT_MARKED}, default=Reason.NOT_MARKED)
+    why = _CANNOT_BE_GROUPED if reason == Reason.CANNOT_BE_GROUPED else ""
+    return NoOp(reason, f"{pod_sets.named_by} has no pod template that Muster groups{why}")

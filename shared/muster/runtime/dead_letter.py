@@ -70,7 +70,7 @@ class DeadLetters:
         try:
             self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
         except AlreadyExists:
-            return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_KNOWN, message)
+            return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_STORED, message)
         except Gone as error:
             # A missing namespace leaves a step nothing to do, but would lose a dead letter: retry.
             raise Unavailable(error.message) from error

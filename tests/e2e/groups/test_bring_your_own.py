@@ -68,7 +68,7 @@ def test_a_basic_template_of_any_name_opts_a_job_out_of_its_gang(story: RealStor
 @pytest.mark.parametrize(
     ("names", "min_counts", "reason"),
     [
-        pytest.param(("one", "two"), {"workers": 2}, "TwoWorkloads", id="two of them"),
+        pytest.param(("one", "two"), {"workers": 2}, "WorkloadDoesNotFit", id="two of them"),
         pytest.param(
             ("one",),
             {"other": 2, "more": 1},

@@ -64,7 +64,7 @@ def test_pods_of_two_priorities_get_fallback_groups(
     second = {"priorityClassName": story.priority_class("other", **other)}
     jobset = {"a": {"label": "g", **high}, "b": {"label": "g", **second}, "c": {"label": "alike", **high}}
     story.create(a_jobset_of(jobset))
-    reason = "PrioritiesDiffer"
+    reason = "PodsDiffer"
     story.wait_for_reason("JobSet", "sim", "PodGroupsReady", reason)
     story.wait("the two that are alike run", lambda now: len(now.running_of("alike")) == 2)
     story.wait("the scheduler has spoken", lambda now: scheduler_says in str(now.group("g").get("status")))

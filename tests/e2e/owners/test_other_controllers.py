@@ -62,7 +62,7 @@ def test_a_gang_that_exclusive_placement_cannot_start_runs_pod_by_pod(story: Rea
     jobset["metadata"]["annotations"] = {EXCLUSIVE: "example.com/rack"}
     story.create(jobset)
     story.wait("four pods run", lambda now: now.running() == 4)
-    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", "ExclusivePlacement")
+    story.wait_for_reason("JobSet", "sim", "PodGroupsReady", "WaitsForItself")
     nodes_of: dict[str, set[str]] = {}
     for pod in story.pods():
         job = pod["metadata"]["labels"]["batch.kubernetes.io/job-name"]

@@ -15,7 +15,7 @@ from tests.support.trees import CHAT, DECODE, GROUPS, PREFILL, a_composite, a_po
 
 Kept = tuple[Reason, tuple[object, ...]]
 """The reason why no gate is lifted, and names and numbers that the message has."""
-SHORT = (Reason.AWAITING_MEMBERS, (CHAT, 1, 2))
+SHORT = (Reason.WAITING_FOR_PODS, (CHAT, 1, 2))
 NEW_PREFILL, NEW_DECODE = pods_of(PREFILL), pods_of(DECODE)
 OLD_DECODE = pods_of(DECODE, bound, of_uid("old"))
 HANGING = pods_of(DECODE, bound, being_deleted, of_uid("hanging"))
@@ -55,9 +55,9 @@ def enough(*decode: Object) -> Observed:
         (observed_tree(NEW_PREFILL, jobs=[PREFILL]), ALL[:2]),
         (SIBLING_ENDED, ALL[:1]),
         # minGroupCount was lowered before the restart; the composite is being replaced.
-        (LOWERED, (Reason.AWAITING_RESIZE, (CHAT, 1, 2))),
-        (observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()), (Reason.AWAITING_POD_GROUP, (CHAT,))),
-        (observed_tree(ONE_CHILD), (Reason.AWAITING_MEMBERS, (GROUPS["decode"], 1, 2))),
+        (LOWERED, (Reason.WAITING_FOR_POD_GROUP, (CHAT, 1, 2))),
+        (observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()), (Reason.WAITING_FOR_POD_GROUP, (CHAT,))),
+        (observed_tree(ONE_CHILD), (Reason.WAITING_FOR_PODS, (GROUPS["decode"], 1, 2))),
         (enough(*HANGING), ALL[:2]),
         (enough(NEW_DECODE[0]), ALL[:3]),
         (enough(NEW_DECODE[0], HANGING[1]), ALL[:2]),

@@ -25,20 +25,20 @@ ELSEWHERE = b.a_jobset_of_trainjob(modifiers=[MULTIKUEUE])
 BY_TEMPLATE: list[tuple[dict[str, Any], Reason]] = [
     ({"schedulingGroup": {"podGroupName": "x"}}, Reason.BRING_YOUR_OWN_GROUP),
     ({"schedulerName": "kai-scheduler"}, Reason.OTHER_SCHEDULER),
-    ({"evictionResponders": [{"name": "x"}]}, Reason.EVICTION_RESPONDERS),
-    ({"nodeName": "node-1"}, Reason.NODE_NAMED),
-    ({"priorityClassName": "system-node-critical"}, Reason.PRIORITY_TOO_HIGH),
+    ({"evictionResponders": [{"name": "x"}]}, Reason.CANNOT_BE_GROUPED),
+    ({"nodeName": "node-1"}, Reason.CANNOT_BE_GROUPED),
+    ({"priorityClassName": "system-node-critical"}, Reason.CANNOT_BE_GROUPED),
 ]
 
 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (Observed(ObjectRef("batch/v1", "Job", "team-a", "llama", "an-older-uid")), Reason.OBJECT_GONE),
+        (Observed(ObjectRef("batch/v1", "Job", "team-a", "llama", "an-older-uid")), Reason.DELETED),
         (b.observed(b.a_job(b.being_deleted)), Reason.DELETED),
         (b.observed(namespace=b.a_namespace(b.being_deleted)), Reason.DELETED),
         (b.observed(b.a_trainjob(), jobset=REBUILT), Reason.DELETED),
-        (b.observed(b.a_job(b.named("llama" * 13))), Reason.NAME_TOO_LONG),
+        (b.observed(b.a_job(b.named("llama" * 13))), Reason.CANNOT_BE_GROUPED),
         (b.observed(b.a_job(b.with_condition("Complete"))), Reason.FINISHED),
         (b.observed(b.a_jobset(modifiers=[b.with_condition("Completed")])), Reason.FINISHED),
         (b.observed(b.a_job(MULTIKUEUE)), Reason.MANAGED_ELSEWHERE),
@@ -51,9 +51,9 @@ BY_TEMPLATE: list[tuple[dict[str, Any], Reason]] = [
         *((b.observed(b.a_job(b.template_spec(**spec))), reason) for spec, reason in BY_TEMPLATE),
         (b.observed(b.a_job(COSCHEDULING)), Reason.OTHER_SCHEDULER),
         (b.observed(b.a_job(VOLCANO)), Reason.OTHER_SCHEDULER),
-        (b.observed(b.a_job(label="none")), Reason.OPTED_OUT),
+        (b.observed(b.a_job(label="none")), Reason.NOT_MARKED),
         (b.observed(b.a_job(label=None)), Reason.NOT_MARKED),
-        (b.observed(b.a_job(b.owned_by(CRON_JOB), label=None)), Reason.OWNED_BY_ANOTHER),
+        (b.observed(b.a_job(b.owned_by(CRON_JOB), label=None)), Reason.NOT_MARKED),
     ],
 )
 def test_left_alone(given: Observed, reason: Reason) -> None:
@@ -98,7 +98,7 @@ def of_owner(group: str, kind: str, name: str) -> Object:
         ([of_owner("batch", "Job", "other")], False, None),
         ([of_owner("batch.volcano.sh", "Job", "llama")], False, None),
         ([b.a_users_workload(b.a_basic("llama-pgt-0"), name="llama-785fd98b5c")], False, None),
-        ([b.a_users_workload(), b.a_users_workload(name="also")], False, Reason.TWO_WORKLOADS),
+        ([b.a_users_workload(), b.a_users_workload(name="also")], False, Reason.WORKLOAD_DOES_NOT_FIT),
         ([b.a_users_workload(b.a_gang("other", 2), b.a_basic("x"))], True, Reason.WORKLOAD_DOES_NOT_FIT),
     ],
 )

@@ -204,10 +204,10 @@ FLAWS: list[tuple[Object, Reason, tuple[object, ...]]] = [
     (together({}, AFTER), Reason.WAITS_FOR_ITSELF, ("g", "a")),
     (together({}, {"after": ("m",)}, THIRD), Reason.WAITS_FOR_ITSELF, ("g", "a", PREFILL)),
     (CIRCLE, Reason.WAITS_FOR_ITSELF, ("x", 4, 2, "a2")),
-    (both(HIGH), Reason.PRIORITIES_DIFFER, ("g", "high")),
-    (both(MINE), Reason.SCHEDULERS_DIFFER, ("g", PREFILL, "default-scheduler", "mine")),
-    (b.a_jobset(job_of("a"), modifiers=(EXCLUSIVE,)), Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
-    (b.a_jobset(job_of("a", EXCLUSIVE, BLOCKS, pods=4)), Reason.EXCLUSIVE_PLACEMENT, ("a", PREFILL)),
+    (both(HIGH), Reason.PODS_DIFFER, ("g", "high")),
+    (both(MINE), Reason.PODS_DIFFER, ("g", PREFILL, "default-scheduler", "mine")),
+    (b.a_jobset(job_of("a"), modifiers=(EXCLUSIVE,)), Reason.WAITS_FOR_ITSELF, ("a", PREFILL)),
+    (b.a_jobset(job_of("a", EXCLUSIVE, BLOCKS, pods=4)), Reason.WAITS_FOR_ITSELF, ("a", PREFILL)),
     (b.a_jobset(*(job_of(f"r{number}") for number in range(9))), Reason.TOO_MANY_GROUPS, ("r8", 9, 8)),
 ]
 

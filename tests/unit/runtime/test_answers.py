@@ -40,21 +40,21 @@ def test_come_again_is_409(decision: Any) -> None:
 
 ANSWERS: dict[Exception, tuple[int, str, str]] = {
     errors.Conflict("x"): (409, "Conflict", "1"),
-    errors.AlreadyExists("x"): (409, "AlreadyExists", "1"),
-    errors.TooManyRequests("x", retry_after=7): (429, "TooManyRequests", "7"),
+    errors.AlreadyExists("x"): (409, "Conflict", "1"),
+    errors.TooManyRequests("x", retry_after=7): (429, "Unavailable", "7"),
     errors.Unavailable("x"): (503, "Unavailable", "1"),
     errors.Unavailable("x", retry_after=0.2): (503, "Unavailable", "1"),
-    DeadlineExceeded("x"): (503, "DeadlineExceeded", "1"),
-    errors.Expired("x"): (503, "Expired", "1"),
-    errors.Unauthorized("x"): (503, "Unauthorized", "1"),
+    DeadlineExceeded("x"): (503, "Unavailable", "1"),
+    errors.Expired("x"): (503, "Unavailable", "1"),
+    errors.Unauthorized("x"): (503, "Forbidden", "1"),
     errors.Forbidden("x"): (503, "Forbidden", "1"),
-    errors.Invalid("x"): (500, "Invalid", ""),
+    errors.Invalid("x"): (500, "UnexpectedError", ""),
     errors.ClusterError("x"): (500, "UnexpectedError", ""),
     ZeroDivisionError("hunter2"): (500, "UnexpectedError", ""),
 }
 NOTHING = {
     errors.Terminating: Reason.DELETED,
-    errors.Gone: Reason.OBJECT_GONE,
+    errors.Gone: Reason.DELETED,
     errors.ApiGone: Reason.API_NOT_SERVED,
 }
 
@@ -90,7 +90,7 @@ def test_an_object_that_cannot_be_read_is_named_without_its_values() -> None:
 def test_a_body_above_the_limit_is_413(caplog: pytest.LogCaptureFixture) -> None:
     """A broker does not send it again; the log has its line."""
     answer = a_client().post("/", headers=an_event()[0], data=b" " * (BODY_LIMIT + 1))
-    assert (answer.status_code, answer.get_json()["reason"]) == (413, "BodyTooLarge")
+    assert (answer.status_code, answer.get_json()["reason"]) == (413, "UnreadableEvent")
     assert caplog.messages == [answer.get_json()["message"]]
 
 

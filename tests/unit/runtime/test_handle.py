@@ -62,7 +62,7 @@ def test_after_the_deadline_no_call_is_made(times_out: bool) -> None:
 
     cluster = Slow()
     answer = a_handler(cluster=cluster, deadline_seconds=0.05).handle(*an_event())
-    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "DeadlineExceeded")
+    assert (answer.status, json.loads(answer.body)["reason"]) == (503, "Unavailable")
     assert cluster.calls == ["get pods team-a/llama-0"]
 
 
@@ -130,5 +130,5 @@ def test_a_wait_for_a_run_ends_at_the_deadline() -> None:
         _, *more = [function.send() for _ in range(3)]
         answers = [answer.result() for answer in more]
     assert [answer.status for answer in answers] == [503, 503]
-    assert {json.loads(answer.body)["reason"] for answer in answers} == {"DeadlineExceeded"}
+    assert {json.loads(answer.body)["reason"] for answer in answers} == {"Unavailable"}
     assert function.runs == ["1"]

@@ -116,8 +116,7 @@ def _labels_of_pods(
         # mark-jobs adds its label to the others on the template, so these still count.
         return group_labels.read_group_labels({**labels, group_labels.GROUP: default_group}), None
     read = None if others else group_labels.read_group_labels(labels)
-    opted_out = labels.get(group_labels.GROUP) == group_labels.OPTED_OUT
-    return read, None if read else others or (Reason.OPTED_OUT if opted_out else Reason.NOT_MARKED)
+    return read, None if read else others or Reason.NOT_MARKED
 
 
 def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
@@ -127,12 +126,8 @@ def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
         return Reason.BRING_YOUR_OWN_GROUP
     if group_labels.of_another_scheduler(meta.labels, meta.annotations, spec.scheduler_name):
         return Reason.OTHER_SCHEDULER
-    if spec.eviction_responders:
-        return Reason.EVICTION_RESPONDERS
-    if spec.node_name:
-        return Reason.NODE_NAMED
-    if group_labels.of_system_priority(spec.priority_class_name):
-        return Reason.PRIORITY_TOO_HIGH
+    if spec.eviction_responders or spec.node_name or spec.priority_class_name.startswith("system-"):
+        return Reason.CANNOT_BE_GROUPED
     upstream = job.spec.scheduling is not None or group_labels.UPSTREAM_TEMPLATE in job.metadata.annotations
     return Reason.UPSTREAM_GROUPS if upstream else None
 

@@ -158,7 +158,7 @@ class _Marks:
 def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     """Write the labels of a runtime's policy on it; remove labels of Muster that no policy sets."""
     if inputs.runtime is None:
-        return NoOp(Reason.OBJECT_GONE, f"{inputs.subject} does not exist, or has another UID")
+        return NoOp(Reason.DELETED, f"{inputs.subject} does not exist, or has another UID")
     runtime = TrainingRuntime.read(inputs.runtime)
     if runtime.being_deleted:
         return NoOp(Reason.DELETED, f"{runtime.ref} is being deleted")

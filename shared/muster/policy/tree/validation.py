@@ -150,7 +150,7 @@ def _exclusive(leaf: Group) -> GroupingFailure | None:
         if needed > pods - sum(held_back.values()):
             template = next(path for path, waiting in held_back.items() if waiting)
             return GroupingFailure(
-                Reason.EXCLUSIVE_PLACEMENT,
+                Reason.WAITS_FOR_ITSELF,
                 f"group {leaf.name}: with exclusive placement the pods of {template} wait for index 0, "
                 f"so a gang of {needed} can never be placed together",
                 leaf.name,
@@ -175,10 +175,10 @@ def _priorities(leaf: Group) -> GroupingFailure | None:
         if len({pod_set.priority for pod_set in together}) > 1:
             priorities = ", ".join(sorted({str(pod_set.priority) for pod_set in together}))
             message = f"group {leaf.name}: {_paths(together)} have priorityClassName {priorities}"
-            return GroupingFailure(Reason.PRIORITIES_DIFFER, message, leaf.name)
+            return GroupingFailure(Reason.PODS_DIFFER, message, leaf.name)
     if len({leaf.never_preempts_at(suffix) for suffix in leaf.sizes}) > 1:
         message = f"group {leaf.name}: pods of {_paths(leaf.pod_sets)} differ in preemptionPolicy"
-        return GroupingFailure(Reason.PRIORITIES_DIFFER, message, leaf.name)
+        return GroupingFailure(Reason.PODS_DIFFER, message, leaf.name)
     return None
 
 
@@ -190,7 +190,7 @@ def _schedulers(leaf: Group) -> GroupingFailure | None:
         names = {shortened(pod_set.template.spec.scheduler_name) for pod_set in together}
         if len(names) > 1:
             message = f"group {leaf.name}: {_paths(together)} have schedulerName {', '.join(sorted(names))}"
-            return GroupingFailure(Reason.SCHEDULERS_DIFFER, message, leaf.name)
+            return GroupingFailure(Reason.PODS_DIFFER, message, leaf.name)
     return None
 
 

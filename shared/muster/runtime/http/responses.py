@@ -19,14 +19,13 @@ from muster.cluster import errors
 from muster.events.parse import UnreadableEvent
 from muster.objects.faults import fault, path_of
 from muster.policy.reasons import Reason
-from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.outcome import Outcome, OutcomeKind
 
 BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of the largest body that is read: the API server takes 3 MiB of JSON, and adds managedFields."""
 
 _TOO_LARGE = f"body: the event is larger than {BODY_LIMIT} bytes"
-BODY_TOO_LARGE = Outcome(OutcomeKind.UNREADABLE, Reason.BODY_TOO_LARGE, _TOO_LARGE, status=413)
+BODY_TOO_LARGE = Outcome(OutcomeKind.UNREADABLE, Reason.UNREADABLE_EVENT, _TOO_LARGE, status=413)
 
 ANSWER_LIMIT = 768
 """Bytes of the body of an answer that is no success.
@@ -47,23 +46,18 @@ class HttpAnswer:
 
 OUTCOMES: Mapping[type[errors.ClusterError], tuple[OutcomeKind, Reason, int | None]] = {
     errors.Conflict: (OutcomeKind.REQUEUE, Reason.CONFLICT, 409),
-    errors.AlreadyExists: (OutcomeKind.REQUEUE, Reason.ALREADY_EXISTS, 409),
-    errors.TooManyRequests: (OutcomeKind.REQUEUE, Reason.TOO_MANY_REQUESTS, 429),
+    errors.AlreadyExists: (OutcomeKind.REQUEUE, Reason.CONFLICT, 409),
+    errors.TooManyRequests: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 429),
     errors.Unavailable: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
-    DeadlineExceeded: (OutcomeKind.REQUEUE, Reason.DEADLINE_EXCEEDED, 503),
-    errors.Expired: (OutcomeKind.REQUEUE, Reason.EXPIRED, 503),
+    errors.Expired: (OutcomeKind.REQUEUE, Reason.UNAVAILABLE, 503),
     # The role may be granted, or the credentials renewed, before the retries end.
-    errors.Unauthorized: (OutcomeKind.REQUEUE, Reason.UNAUTHORIZED, 503),
+    errors.Unauthorized: (OutcomeKind.REQUEUE, Reason.FORBIDDEN, 503),
     errors.Forbidden: (OutcomeKind.REQUEUE, Reason.FORBIDDEN, 503),
     errors.Terminating: (OutcomeKind.NOTHING, Reason.DELETED, None),
-    errors.Gone: (OutcomeKind.NOTHING, Reason.OBJECT_GONE, None),
+    errors.Gone: (OutcomeKind.NOTHING, Reason.DELETED, None),
     errors.ApiGone: (OutcomeKind.NOTHING, Reason.API_NOT_SERVED, None),
-    # The server will never accept this request: a bug of Muster.
-    errors.Invalid: (OutcomeKind.BUG, Reason.INVALID, None),
 }
-"""The kind, reason and HTTP status of an event for each class of API errors."""
-
-_UNFORESEEN = (OutcomeKind.BUG, Reason.UNEXPECTED_ERROR, None)
+"""The kind, reason and HTTP status of an event for each class of API errors that is no bug."""
 
 
 def of_error(error: Exception) -> Outcome:
@@ -76,10 +70,11 @@ def of_error(error: Exception) -> Outcome:
     if not isinstance(error, errors.ClusterError):
         # Senders get the message. The text of such an error may have anything in it; the log has its trace.
         return Outcome(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR, type(error).__name__, error=error)
-    kinds = (OUTCOMES[known] for known in type(error).__mro__ if known in OUTCOMES)
-    kind, reason, status = next(kinds, _UNFORESEEN)
-    trace = error if kind is OutcomeKind.BUG else None
-    return Outcome(kind, reason, error.message, status=status, retry_after=error.retry_after, error=trace)
+    for known in type(error).__mro__:
+        if known in OUTCOMES:
+            kind, reason, status = OUTCOMES[known]
+            return Outcome(kind, reason, error.message, status=status, retry_after=error.retry_after)
+    return Outcome(OutcomeKind.BUG, Reason.UNEXPECTED_ERROR, error.message, error=error)
 
 
 def first_fault(error: ValidationError) -> tuple[str, str]:
