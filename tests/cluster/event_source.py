@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from muster.simulator.source.wiring import selector_text
 from tests.cluster import audit, modules
 from tests.cluster.processes import ComponentProcess, free_ports, start, wait_ready
 
@@ -59,18 +60,7 @@ def plurals(source: Mapping[str, Any]) -> set[str]:
 def _watched(resource: Mapping[str, Any]) -> dict[str, Any]:
     group, _, version = resource["apiVersion"].rpartition("/")
     gvr = {"Group": group, "Version": version, "Resource": resource["kind"].lower() + "s"}
-    return {"gvr": gvr, "selector": _selector(resource.get("selector", {}))}
-
-
-def _selector(selector: Mapping[str, Any]) -> str:
-    terms = [f"{key}={value}" for key, value in selector.get("matchLabels", {}).items()]
-    for expression in selector.get("matchExpressions", []):
-        if expression["operator"] != "Exists":
-            raise ValueError(
-                f"operator {expression['operator']} of a source's selector is not translated here"
-            )
-        terms.append(expression["key"])
-    return ",".join(terms)
+    return {"gvr": gvr, "selector": selector_text(resource.get("selector", {}))}
 
 
 def _watches_since(audit_log: Path, offset: int) -> set[str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from muster.data import FUNCTIONS
+from muster.data import EVENTING, FUNCTIONS
 from muster.objects import resources
-from muster.policy.group_labels import GATED
+from muster.policy.group_labels import GATED, MANAGED_BY, MUSTER
 from muster.simulator.broker import Trigger, Wiring
 from muster.simulator.overlays import Manifest, of_kind
 from muster.simulator.source import Mode, SourceSpec
@@ -29,11 +29,11 @@ HEARS = {
         "ClusterTrainingRuntime add",
         "ClusterTrainingRuntime update",
     },
-    "create-workload": {"TrainJob add", "TrainJob update", "JobSet add", "Job add"},
-    "create-pod-groups": {"Workload add", "JobSet add", "Job add"},
-    "patch-pods": {"PodGroup add", "PodGroup update", "Pod add"},
+    "create-workload": {"JobSet add", "Job add"},
+    "create-pod-groups": {"Workload add"},
+    "patch-pods": {"PodGroup add", "Pod add"},
     "resize-gang": {"Job update", "JobSet update"},
-    "emit-conditions": {"PodGroup add", "PodGroup update", "Job update", "JobSet update"},
+    "emit-conditions": {"PodGroup update"},
 }
 """In the words of the recorded events."""
 
@@ -79,6 +79,17 @@ def test_a_function_hears_sweeps_and_neither_its_replies_nor_kinds_of_others(nam
         assert not passes(event), version
 
 
+def test_the_replies_by_which_one_step_starts_another() -> None:
+    """Other replies start none of Muster's."""
+    types = [path.stem for path in (EVENTING / "schemas" / "replies").glob("*.json")]
+    heard = {(name, type_) for name in HEARS for type_ in types if TRIGGERS[name].passes({"type": type_})}
+    assert heard == {
+        ("create-pod-groups", "dev.muster.create_workload.created"),
+        ("emit-conditions", "dev.muster.resize_gang.look"),
+        ("patch-pods", "dev.muster.resize_gang.resized"),
+    }
+
+
 @pytest.mark.parametrize("version", ["v1alpha2", "v1beta1", "v1"])
 def test_groups_are_heard_in_any_version(version: str) -> None:
     """1.36 and 1.37 serve different versions, and the triggers are the same."""
@@ -118,11 +129,11 @@ def test_the_kinds_watched(overlay: str, groups: set[str]) -> None:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source["metadata"]["name"]))
 def test_a_source_sends_whole_objects_and_watches_one_optional_api(source: Manifest) -> None:
-    """An API that is not served ends its source's process; of pods only gated ones are sent."""
+    """An API that is not served ends its process; only gated pods and users' own Workloads are sent."""
     spec = SourceSpec.from_manifest(source)
     assert (spec.mode, spec.namespaces) == (Mode.RESOURCE, "")
-    assert {kind.selector for kind in spec.kinds} <= {"", GATED}
-    assert all((kind.selector == GATED) == (kind.resource.kind == "Pod") for kind in spec.kinds)
+    selectors = {"Pod": GATED, "Workload": f"{MANAGED_BY} notin ({MUSTER})"}
+    assert all(kind.selector == selectors.get(kind.resource.kind, "") for kind in spec.kinds)
     versions = {kind["apiVersion"] for kind in _resources(source)}
     assert len(versions) == 1 or versions <= {"v1", "batch/v1"}
 

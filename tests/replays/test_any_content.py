@@ -123,6 +123,6 @@ def test_no_content_of_an_event_is_an_error_of_the_function(name: str) -> None:
 
 def test_a_wrong_type_is_an_unreadable_event() -> None:
     """The answer is 400, which goes to the dead letter sink at once."""
-    step = steps.step_named("emit_conditions")
+    step = steps.step_named("resize_gang")
     event = next(event for event in events_of(step) if event["kind"] == "Job" and "update" in event["type"])
     assert status_of(step, with_value(event, ("spec", "parallelism"), "many")) == 400

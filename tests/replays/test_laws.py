@@ -17,14 +17,17 @@ from muster.policy.model import Action, Decision, NoOp, Plan, Verb
 from muster.policy.plans.create_workload import WorkloadInputs
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
-from muster.testing import laws
-from tests.replays.golden import cases
+from muster.testing import Case, laws
+from tests.replays.golden import cases, excerpt
 
 CASE = next(case for case in cases() if case.folder.name == "a-TrainJob-that-has-its-Workload-is-left")
-"""The newest update of a TrainJob that has all its groups; every law holds for create_workload."""
+"""A TrainJob that has all its groups; every law holds for create_workload."""
 
 NEW = next(case for case in cases() if case.folder.name == "a-TrainJob-gets-a-Workload")
 """The first event of a TrainJob, for which create_workload plans."""
+
+UPDATED = excerpt("1-torch", "before create_pod_groups", "TrainJob update", 2)
+"""The newest of several events of that TrainJob."""
 
 _GROUP = ObjectRef("scheduling.k8s.io/v1beta1", "PodGroup", "team-a", "made-up")
 
@@ -109,10 +112,14 @@ BROKEN: dict[Any, Callable[[Step], Step]] = {
 @pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.replace("_", " "))
 def test_a_law_notices_the_step_that_breaks_it(law: laws.Law) -> None:
     """The law holds for the good step, and fails for the broken one."""
-    case = NEW if law is laws.another_uid_is_nothing else CASE
-    law(case.step, case.case)
+    others: dict[Any, Case] = {
+        laws.another_uid_is_nothing: NEW.case,
+        laws.older_after_newer_changes_nothing: UPDATED,
+    }
+    case = others.get(law, CASE.case)
+    law(CASE.step, case)
     with pytest.raises(AssertionError):
-        law(BROKEN[law](case.step), case.case)
+        law(BROKEN[law](CASE.step), case)
 
 
 def test_every_law_has_a_step_that_breaks_it() -> None:

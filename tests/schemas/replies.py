@@ -70,6 +70,10 @@ class GangResized(_About):
     min_counts: dict[str, int] = Field(description="The desired minCount, by the PodGroup's name.")
 
 
+class Look(_About):
+    """resize_gang saw an owner that stopped, started or lost pods."""
+
+
 class ConditionsWritten(_About):
     """emit_conditions changed the conditions of an owner."""
 
@@ -96,6 +100,7 @@ REPLIES: dict[str, type[BaseModel]] = {
     "dev.muster.create_pod_groups.created": PodGroupsCreated,
     "dev.muster.patch_pods.lifted": GatesLifted,
     "dev.muster.resize_gang.resized": GangResized,
+    "dev.muster.resize_gang.look": Look,
     "dev.muster.emit_conditions.scheduled": ConditionsWritten,
     "dev.muster.emit_conditions.waiting": ConditionsWritten,
     "dev.muster.mark_runtime.marked": RuntimeMarked,

@@ -23,6 +23,7 @@ def test_a_policy_that_refuses_an_account_stops_its_function() -> None:
             "patch_pods has tried to remove the gates",
             lambda: len(stack.all("Pod")) == 2 and stack.server.calls()["muster-patch-pods", "patch", "pods"],
         )
-        assert all(pod["spec"].get("schedulingGates") for pod in stack.all("Pod"))
+        assert any(pod["spec"].get("schedulingGates") for pod in stack.all("Pod"))
+        assert not any("nodeName" in pod["spec"] for pod in stack.all("Pod"))
         api.must("PUT", POLICY, {**api.must("GET", POLICY), "spec": shipped["spec"]})
         stack.until("both are bound", lambda: all("nodeName" in pod["spec"] for pod in stack.all("Pod")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -11,8 +12,6 @@ from muster.policy.sources.source import ANNOTATION
 from muster.testing import RunningStack
 from tests.support.builders import Object, a_job, a_jobset, a_replicated_job, a_trainjob
 from tests.support.submitted import submitted
-
-pytestmark = pytest.mark.usefixtures("in_process")
 
 NODE = "workload: {groups: [{name: %s, schedulingPolicy: %s}]}"
 TREE = "workload: {groups: [{name: tree, schedulingPolicy: %s, groups: [{name: leader}, {name: workers}]}]}"
@@ -155,27 +154,30 @@ def _is_root(body: Object) -> bool:
     return not body["metadata"].get("ownerReferences")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_no_pod_waits_without_a_reason(seed: int) -> None:
-    """After ten random things that users may do in their namespaces; no function fails by a bug."""
+@pytest.fixture(name="stack", scope="module")
+def _stack() -> Iterator[RunningStack]:
     with RunningStack() as stack:
-        lives = [Life(stack, kind, seed) for kind in POLICIES]
-        for number in range(10):
-            for life in lives:
-                life.go_on()
-            if number % 2:
-                stack.settle()
-        for life in lives:
-            life.resume()
+        yield stack
 
-        def are_explained() -> bool:
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", POLICIES)
+def test_no_pod_waits_without_a_reason(stack: RunningStack, kind: str, seed: int) -> None:
+    """After ten random things that users may do in their namespace; no function fails by a bug."""
+    life = Life(stack, kind, seed)
+    for number in range(10):
+        life.go_on()
+        if number % 2:
             stack.settle()
-            stack.sweep()
-            return not any(life.silent_pods() for life in lives)
+    life.resume()
 
-        try:
-            stack.until("each pod that waits has a reason", are_explained)
-        except AssertionError as error:
-            said = [line for life in lives for line in (life.namespace, *life.silent_pods(), *life.done)]
-            raise AssertionError("\n".join((str(error), *said))) from error
-        assert [activity for activity in stack.activities if activity.outcome == "bug"] == []
+    def is_explained() -> bool:
+        stack.settle()
+        stack.sweep()
+        return not life.silent_pods()
+
+    try:
+        stack.until("each pod that waits has a reason", is_explained)
+    except AssertionError as error:
+        raise AssertionError("\n".join((f"{error}: {life.silent_pods()}", *life.done))) from error
+    assert [activity for activity in stack.activities if activity.outcome == "bug"] == []

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from muster.replay.replay import ReplayResult, replay
 from muster.replay.summary import summarize
 from muster.runtime import steps
-from muster.simulator.overlays import CLUSTER, load, of_kind
+from muster.simulator.overlays import CLUSTER
 from tests.replays import recorded
 from tests.replays.test_streams import groups_of
-from tests.stories.stage import written
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 THEIRS = "team-step"
+REPLY = "dev.muster.team_step.created"
 WORLDS = {
     "create_workload": ("1-torch", "before create_workload"),
     "create_pod_groups": ("1-torch", "before create_workload"),
     "patch_pods": ("1-torch", "before create_workload"),
-    "emit_conditions": ("1-torch", "before create_workload"),
+    "emit_conditions": ("1-torch", "before patch_pods"),
     "resize_gang": ("4-job-scaled", "before resize_gang to 2"),
     "mark_runtime": ("7-runtime-annotated", "before mark_runtime"),
 }
@@ -34,18 +36,31 @@ IDLE = "STEP = replace(step_named({step!r}), name='team_step', plan=lambda input
 
 def swap(step: str, code: str, folder: Path) -> Path:
     """Write an overlay in which the step's trigger names the service THEIRS, and their step; return it."""
-    objects = load()
-    for trigger in of_kind(objects, "Trigger"):
-        if trigger["metadata"]["name"] == step.replace("_", "-"):
-            trigger["spec"]["subscriber"]["ref"]["name"] = THEIRS
-    function = folder / "team_step" / "function"
-    function.mkdir(parents=True)
+    subscriber = {"op": "replace", "path": "/spec/subscriber/ref/name", "value": THEIRS}
+    reply = {
+        "op": "replace",
+        "path": "/spec/filters/0/any/2/exact/type",
+        "value": "dev.muster.team_step.created",
+    }
+    patches = {step: subscriber} | ({"create_pod_groups": reply} if step == "create_workload" else {})
+    overlay = {
+        "kind": "Kustomization",
+        "resources": ["cluster.yaml", "team_step"],
+        "patches": [
+            {"target": {"kind": "Trigger", "name": name.replace("_", "-")}, "patch": yaml.safe_dump([patch])}
+            for name, patch in patches.items()
+        ],
+    }
+    (folder / "team_step" / "function").mkdir(parents=True)
+    shutil.copy(CLUSTER, folder / "cluster.yaml")
+    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    (folder / "team_step" / "kustomization.yaml").write_text("namespace: muster-system\n")
     imports = (
         "from dataclasses import replace\nfrom muster import NoOp\n"
         "from muster.runtime.steps import step_named\n"
     )
-    (function / "step.py").write_text(imports + code.format(step=step))
-    return written(objects, function.parent)
+    (folder / "team_step" / "function" / "step.py").write_text(imports + code.format(step=step))
+    return folder
 
 
 def test_every_step_is_replaced_below() -> None:
@@ -94,7 +109,15 @@ def test_a_replacement_that_does_nothing_gets_the_same_events(step: str, tmp_pat
 
 def heard(end: ReplayResult, step: str) -> set[tuple[str, str]]:
     """Return the recorded objects about which a function got events."""
-    recorded_kinds = {"TrainJob", "JobSet", "Job", "Pod", "TrainingRuntime", "ClusterTrainingRuntime"}
+    recorded_kinds = {
+        "TrainJob",
+        "JobSet",
+        "Job",
+        "Pod",
+        "PodGroup",
+        "TrainingRuntime",
+        "ClusterTrainingRuntime",
+    }
     return {
         (activity.about, activity.trigger)
         for activity in end.activities

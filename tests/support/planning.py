@@ -124,9 +124,7 @@ def plan_resize(given: Observed, now: datetime) -> Decision:
 
 def plan_conditions(given: Observed, now: datetime) -> Decision:
     """emit_conditions."""
-    inputs = emit_conditions.ConditionInputs(
-        given.subject, resolve(given), given.members, given.failed_create
-    )
+    inputs = emit_conditions.ConditionInputs(resolve(given), given.members, given.failed_create)
     return emit_conditions.plan_conditions(inputs, now)
 
 

@@ -9,7 +9,8 @@ from muster.cluster.observe.members import read_groups
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import ADD, not_for_step, owner_to_group
+from muster.events.parse import owner_of
+from muster.events.predicates import ADD, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
 from muster.policy.model import NoOp, Plan
@@ -19,12 +20,12 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Workload add; JobSet and Job add, for an owner whose Workload existed before it.
+    """Workload add; the Workloads that create_workload makes or finds have reply events.
 
     Not Job update: it does not show whether the Job grew by a block of indexes, and looking would cost five
     reads and more at every change of its status. A sweep makes the groups of new blocks.
     """
-    return not_for_step(event, Workload={ADD}, JobSet={ADD}, Job={ADD}) or owner_to_group(event)
+    return not_for_step(event, Workload={ADD}) or event.ref
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> PodGroupInputs:
@@ -46,6 +47,7 @@ STEP = Step(
     observe=observe,
     plan=plan_pod_groups,
     execute=create,
+    other_events=owner_of,
     swept=sweep.owners,
     lists=sweep.groups_and_owners(),
     permissions=permissions.READ_OWNERS

@@ -1,4 +1,4 @@
-"""A TrainJob, JobSet or Job appears: its groups become a Workload."""
+"""A JobSet or Job appears: its groups, or those of its TrainJob, become a Workload."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from muster.cluster.observe.members import pod_groups, pods_of
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import ADD, UPDATE, not_for_step, without_groups
+from muster.events.predicates import ADD, not_for_step, owner_to_group
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
 from muster.policy.model import NoOp, Plan
@@ -27,9 +27,8 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return the added TrainJob, JobSet or Job, or a TrainJob updated before PodGroupsReady; else a NoOp."""
-    skipped = not_for_step(event, TrainJob={ADD, UPDATE}, JobSet={ADD}, Job={ADD})
-    return skipped or without_groups(event)
+    """Return the added JobSet or Job; a TrainJob is grouped when its JobSet appears."""
+    return not_for_step(event, JobSet={ADD}, Job={ADD}) or owner_to_group(event)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs | OrphanInputs:

@@ -2,57 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-
 from muster.cluster import execute, permissions
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.cluster.observe.members import failed_create, read_members
-from muster.cluster.observe.owner import read_owner
+from muster.cluster.observe.members import failed_create, groups_beside, read_members
+from muster.cluster.observe.owner import read_chain, read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import ADD, UPDATE, grouped_owner, not_for_step, owner_in, stopped_or_started
+from muster.events.parse import owner_of
+from muster.events.predicates import UPDATE, not_for_step
 from muster.objects.meta import ObjectRef
-from muster.objects.resources import EVENTS, POD_GROUPS, PODS, PRIORITY_CLASSES
+from muster.objects.resources import EVENTS, PODS, PRIORITY_CLASSES
+from muster.objects.scheduling import ManagedPodGroup
 from muster.policy.model import NoOp
-from muster.policy.plans.emit_conditions import ConditionInputs, nothing_to_report, plan_conditions
-from muster.policy.reasons import Reason
+from muster.policy.plans.emit_conditions import (
+    ConditionInputs,
+    PlacedInputs,
+    nothing_to_report,
+    plan_conditions,
+)
+from muster.policy.status.owner_status import placed_status
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
 
 
-@dataclass(frozen=True)
-class AddedGroup(ObjectRef):
-    """A PodGroup that was added: updates of it follow, the first when the scheduler answers."""
-
-
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """PodGroup add and update; Job and JobSet update at a suspension, a resumption, a restart or a loss."""
-    skipped = not_for_step(event, PodGroup={ADD, UPDATE}, Job={UPDATE}, JobSet={UPDATE})
-    ref = event.ref
-    if skipped is not None:
-        return skipped
-    if ref.kind == POD_GROUPS.kind and event.happened == ADD:
-        return AddedGroup(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid)
-    if event.object is None or ref.kind == POD_GROUPS.kind:
-        return ref
-    owner = owner_in(event)
-    if owner is not None and not stopped_or_started(owner):
-        return NoOp(Reason.UP_TO_DATE, f"{ref} neither stopped nor started")
-    return grouped_owner(event, owner)
+    """PodGroup update; Jobs and JobSets that stop, start or lose pods have reply events of resize_gang."""
+    return not_for_step(event, PodGroup={UPDATE}) or event.ref
 
 
-def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs:
-    """Return the owner, its Jobs, pods and groups; while pods are missing, also why none could be created."""
-    nothing_new = partial(nothing_to_report, added=isinstance(subject, AddedGroup))
-    live, resolved = read_owner(cluster, subject, classes=True, skip=nothing_new)
+def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs | PlacedInputs:
+    """Return the owner with its status if its groups tell it; else with its Jobs, pods and groups.
+
+    While pods are missing, also why none could be created.
+    """
+    chain = read_chain(cluster, subject)
+    if isinstance(chain.subject, ManagedPodGroup) and chain.root is not None and chain.subject.placed:
+        skipped = nothing_to_report(chain.subject, chain.root)
+        if skipped is not None:
+            return ConditionInputs(skipped, LiveMembers())
+        status = placed_status(chain.root, chain.runner, groups_beside(cluster, chain.subject))
+        if status is not None:
+            return PlacedInputs(chain.root, status)
+    live, resolved = read_owner(cluster, subject, classes=True, chain=chain)
     if isinstance(resolved, NoOp):
-        return ConditionInputs(subject, resolved, LiveMembers())
+        return ConditionInputs(resolved, LiveMembers())
     members = read_members(cluster, live, resolved)
     missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
     message = failed_create(cluster, members.jobs) if missing else ""
-    return ConditionInputs(subject, resolved, members, message)
+    return ConditionInputs(resolved, members, message)
 
 
 STEP = Step(
@@ -61,6 +59,7 @@ STEP = Step(
     observe=observe,
     plan=plan_conditions,
     execute=execute.in_order,
+    other_events=owner_of,
     swept=sweep.owners,
     lists=(
         sweep.ALL_PODS,

@@ -1,24 +1,26 @@
-"""A PodGroup appears, or a pod of it: the gate that made the pod wait is removed."""
+"""A PodGroup appears or is resized, or a pod of it appears: the gate that made the pod wait is removed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from muster.cluster import execute, permissions, read
-from muster.cluster.interface import Cluster
+from muster.cluster.interface import FROM_CACHE, Cluster
 from muster.cluster.observe import sweep
 from muster.cluster.observe.members import pods_of_group, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import ADD, UPDATE, not_for_step
+from muster.events.parse import owner_of
+from muster.events.predicates import ADD, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
-from muster.objects.scheduling import ManagedPodGroup, PodGroup
-from muster.policy.group_labels import GATE, is_musters
-from muster.policy.groups.gate_release import OwnerGroups, in_tree, placed_together
+from muster.objects.scheduling import PodGroup
+from muster.policy.group_labels import GATE, GATED
+from muster.policy.groups.gate_release import OwnerGroups, placed_together
 from muster.policy.model import NoOp
+from muster.policy.owners import kind_of
 from muster.policy.plans.patch_pods import PodInputs, needs_owner, plan_pods
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step
@@ -32,8 +34,11 @@ class AddedPod(ObjectRef):
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return the PodGroup, CompositePodGroup or gated Pod of the event; a NoOp if no pod can wait for it."""
-    skipped = not_for_step(event, PodGroup={ADD, UPDATE}, CompositePodGroup={ADD}, Pod={ADD})
+    """Return the added PodGroup, CompositePodGroup or gated Pod; a NoOp for a pod without the gate.
+
+    A change of minCount, for which pods of a placed group may wait, has a reply event of resize_gang.
+    """
+    skipped = not_for_step(event, PodGroup={ADD}, CompositePodGroup={ADD}, Pod={ADD})
     ref = event.ref
     if skipped is not None or event.object is None:
         return skipped or ref
@@ -42,26 +47,22 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
         if GATE not in pod.gates:
             return NoOp(Reason.UP_TO_DATE, f"{ref} does not have Muster's gate")
         return AddedPod(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid, pod.pod_group_name)
-    if ref.kind == POD_GROUPS.kind and event.happened == UPDATE:
-        group = ManagedPodGroup.read(event.object)
-        resized = not (is_musters(group.metadata.labels) and group.metadata.written_by_creator_alone)
-        if not (in_tree(group) or (group.placed and resized)):
-            return NoOp(
-                Reason.UP_TO_DATE, f"{ref} was not resized after it was placed: no pod waits for that"
-            )
     return ref
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
     """Return a PodGroup and its pods or a pod and its PodGroup; if `needs_owner`, all groups of its tree."""
+    if kind_of(subject) is not None:
+        waiting = cluster.list(PODS, subject.namespace, labels=GATED, as_of=FROM_CACHE)
+        return _observe_tree(cluster, subject) if waiting else PodInputs(subject, cluster.scheduling())
     if subject.kind == COMPOSITE_POD_GROUPS.kind:
-        return _observe_composite(cluster, subject)
+        return _observe_tree(cluster, subject)
     if subject.kind == PODS.kind:
         return _observe_pod(cluster, subject)
     group = read.get(cluster, PodGroup, POD_GROUPS, subject) if cluster.scheduling().served else None
     if group is None:
         return PodInputs(subject, cluster.scheduling())
-    return _observe_group(cluster, subject, group, pods_of_group(cluster, group))
+    return _observe_group(cluster, subject, group, pods_of_group(cluster, group, gated=True))
 
 
 def _observe_pod(cluster: Cluster, subject: ObjectRef) -> PodInputs:
@@ -99,11 +100,14 @@ def _observe_group(cluster: Cluster, subject: ObjectRef, group: PodGroup, pods: 
     return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))
 
 
-def _observe_composite(cluster: Cluster, subject: ObjectRef) -> PodInputs:
+def _observe_tree(cluster: Cluster, subject: ObjectRef) -> PodInputs:
+    """Return the pods and PodGroups below a CompositePodGroup, or all of an owner."""
     live, resolved = read_owner(cluster, subject)
     members = read_members(cluster, live, resolved)
-    names = {composite.metadata.name: composite for composite in members.composites}
-    together = placed_together(members, names[subject.name]) if subject.name in names else ()
+    together = members.groups
+    if subject.kind == COMPOSITE_POD_GROUPS.kind:
+        names = {composite.metadata.name: composite for composite in members.composites}
+        together = placed_together(members, names[subject.name]) if subject.name in names else ()
     return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))
 
 
@@ -113,6 +117,7 @@ STEP = Step(
     observe=observe,
     plan=plan_pods,
     execute=execute.in_parallel,
+    other_events=owner_of,
     swept=sweep.gated_pods,
     lists=(sweep.ALL_PODS, sweep.Listing(POD_GROUPS)),
     permissions=permissions.READ_OWNER | permissions.READ_COMPOSITES | may("get list patch", PODS),

@@ -9,10 +9,17 @@ from muster.cluster.observe.members import read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
 from muster.events.model import ResourceEvent
-from muster.events.predicates import UPDATE, not_for_step, resized
+from muster.events.predicates import (
+    UPDATE,
+    grouped_owner,
+    not_for_step,
+    owner_in,
+    resized,
+    stopped_or_started,
+)
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, WORKLOADS
-from muster.policy.model import NoOp
+from muster.policy.model import NoOp, Reply
 from muster.policy.plans.resize_gang import ResizeInputs, plan_resize
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
@@ -21,6 +28,15 @@ from muster.runtime.step import Step
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     """Return the updated Job or JobSet; a NoOp if its groups cannot change, or neither size nor pods did."""
     return not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) or resized(event)
+
+
+def look(event: ResourceEvent) -> Reply | None:
+    """Return the reply to a Job or JobSet that stopped, started or lost pods: emit_conditions looks at it."""
+    owner = owner_in(event)
+    skipped = not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) or grouped_owner(event, owner)
+    if isinstance(skipped, NoOp) or not (owner is None or stopped_or_started(owner)):
+        return None
+    return Reply("look", event.ref)
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> ResizeInputs:
@@ -37,6 +53,7 @@ STEP = Step(
     observe=observe,
     plan=plan_resize,
     execute=execute.in_order,
+    passed_on=look,
     swept=sweep.owners,
     lists=(sweep.ALL_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS

@@ -75,7 +75,13 @@ REACTIONS: Mapping[str, EventKind] = {
         "does-not-fit",
         not_ready="found.refused_at is None",
     ),
-    "workload-created": EventKind("a Workload was created", WORKLOADS, "add", "before create_pod_groups"),
+    "workload-created": EventKind(
+        "a Workload was created",
+        WORKLOADS,
+        "add",
+        "before create_pod_groups",
+        labels="muster.dev/owner-uid",
+    ),
     "pod-bound": EventKind(
         "a pod with a group label has a node",
         PODS,

@@ -88,6 +88,7 @@ class _Execution:
         """Make the request; returns the refusal of a creation, or of another action with `if_refused`."""
         if len(self.done) + len(self._refused) >= limits.WRITES:
             raise _WriteLimitReachedError
+        creates, expected_new = action.verb is Verb.CREATE, self._cluster.expects_new
         try:
             self._cluster.write(action, self._manager)
         except errors.ClusterError as error:
@@ -95,7 +96,9 @@ class _Execution:
                 self._created.add(action.target)
                 return None
             refused = isinstance(error, _REFUSALS) and not isinstance(error, errors.Terminating)
-            if not (refused and (action.verb is Verb.CREATE or action.if_refused)):
+            if refused and creates and expected_new:  # a quota also refuses what exists
+                raise errors.Conflict(f"{action.target}: {error.message}") from error
+            if not (refused and (creates or action.if_refused)):
                 raise
             self._refused[_cause_of(action)] = error
             return error

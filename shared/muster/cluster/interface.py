@@ -57,6 +57,13 @@ class Cluster(RawCluster, Protocol):
     def policy_namespace(self) -> str:
         """The namespace of the administrator's ConfigMap `muster-policy`."""
 
+    @property
+    def expects_new(self) -> bool:
+        """Whether what a step would create is taken for absent without a read: at its first try for an event.
+
+        Where it exists after all, the creation is refused, and the step runs again with reads.
+        """
+
     def scheduling(self) -> SchedulingApi:
         """Return the versions of scheduling.k8s.io that the API server serves."""
 

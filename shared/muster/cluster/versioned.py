@@ -23,6 +23,8 @@ class Versioned:
     restart.
     """
 
+    expects_new = False
+
     def __init__(self, cluster: RawCluster, policy_namespace: str = POLICY_NAMESPACE) -> None:
         self._cluster = cluster
         self.policy_namespace = policy_namespace

@@ -21,8 +21,8 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAME
 
 STRUCTURED = JSONFormat.CONTENT_TYPE
-SWEEPS = frozenset({"dev.muster.sweep", "dev.knative.sources.ping"})
-"""The types of sweep events; their data is not read."""
+SWEEP = re.compile(r"dev\.muster\.sweep|dev\.knative\.sources\.ping|dev\.muster\.\w+\.swept")
+"""The types of sweep events, and of replies to a sweep after which the next step sweeps; no data is read."""
 
 RESOURCE_TYPE = re.compile(r"dev\.knative\.apiserver\.(resource|ref)\.(add|update|delete)")
 
@@ -68,7 +68,7 @@ def parse(headers: Mapping[str, str], body: bytes) -> Event:
         UnreadableEvent: the request is no CloudEvent 1.0, or an ApiServerSource event without its object.
     """
     event = receive(headers, body)
-    if event.get_type() in SWEEPS:
+    if SWEEP.fullmatch(event.get_type()):
         return Sweep(event.get_id())
     matched = RESOURCE_TYPE.fullmatch(event.get_type())
     if matched is None:

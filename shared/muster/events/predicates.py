@@ -15,7 +15,7 @@ from muster.policy.owners.job import CONDITION_PREFIX, Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
-from muster.policy.status.conditions import READY, SCHEDULED
+from muster.policy.status.conditions import SCHEDULED
 
 ADD, UPDATE = Happened.ADD, Happened.UPDATE
 
@@ -40,20 +40,19 @@ def owner_in(event: ResourceEvent) -> OwnerObject | None:
 def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
     """Return the owner in the event, unless its own fields show that it gets no groups of its own."""
     owner = owner_in(event)
-    return event.ref if owner is None else _why_no_groups(owner) or event.ref
-
-
-def without_groups(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return `owner_to_group`'s result, but UpToDate for an update whose PodGroupsReady is True already."""
-    owner = owner_in(event)
     if owner is None:
         return event.ref
-    if skipped := _why_no_groups(owner):
-        return skipped
-    condition = f"{known_kind_of(owner).condition_prefix}{READY}"
-    if event.happened == UPDATE and is_true(owner.status.conditions, condition):
-        return NoOp(Reason.UP_TO_DATE, f"the groups of {event.ref} exist")
-    return event.ref
+    kind = known_kind_of(owner)
+    if owner.being_deleted:
+        return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
+    if owner.finished:
+        return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
+    controller = owner.metadata.controller
+    makers = {maker.resource.kind for maker in KINDS if maker.makes is not None}
+    if kind.is_job and controller is not None and controller.kind in makers:
+        message = f"{owner.ref} is grouped with {controller.kind} {controller.name}"
+        return NoOp(Reason.NOT_FOR_THIS_STEP, message)
+    return kind.skip_event(owner) or event.ref
 
 
 def grouped_owner(event: ResourceEvent, owner: OwnerObject | None) -> ObjectRef | NoOp:
@@ -76,29 +75,22 @@ def resized(event: ResourceEvent) -> ObjectRef | NoOp:
     return NoOp(Reason.UP_TO_DATE, f"{event.ref} has the size that it was created with")
 
 
-def _why_no_groups(owner: OwnerObject) -> NoOp | None:
-    kind = known_kind_of(owner)
-    if owner.being_deleted:
-        return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
-    if owner.finished:
-        return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
-    controller = owner.metadata.controller
-    makers = {maker.resource.kind for maker in KINDS if maker.makes is not None}
-    if kind.is_job and controller is not None and controller.kind in makers:
-        message = f"{owner.ref} is grouped with {controller.kind} {controller.name}"
-        return NoOp(Reason.NOT_FOR_THIS_STEP, message)
-    return kind.skip_event(owner)
-
-
 def stopped_or_started(owner: OwnerObject) -> bool:
-    """Whether a Job or JobSet is or was suspended, was restarted, has failed, or has all its pods running."""
+    """Whether a Job or JobSet is or was suspended, was restarted, has failed, lacks pods, or runs unreported.
+
+    Unreported is a Job whose pods are ready before its PodGroup was said to be placed: a scheduler without
+    the feature gates binds them one by one, and writes nothing on the PodGroup.
+    """
     conditions = owner.status.conditions
     if owner.spec.suspend or is_true(conditions, "Failed"):
         return True
     if isinstance(owner, Job):
-        if owner.lost_pods:
+        status, wanted = owner.status, owner.spec.parallelism
+        if owner.lost_pods or status.active + status.succeeded < min(
+            wanted, owner.spec.completions or wanted
+        ):
             return True
-        if owner.status.ready + owner.status.succeeded >= owner.spec.parallelism:
+        if status.ready + status.succeeded >= wanted and owner.metadata.controller is None:
             return not is_true(conditions, f"{CONDITION_PREFIX}{SCHEDULED}")
     restarted = isinstance(owner, JobSet) and owner.status.restarts > 0
     return restarted or find_condition(conditions, "Suspended") is not None

@@ -27,7 +27,7 @@ PER_BLOCK_OF_JOB = "job-block"
 """Value of GROUP_PER beside GROUP_SIZE: one PodGroup for each block of each Job."""
 
 GATE_SWITCH = "muster.dev/gate"
-"""Annotation of a pod template; `off` means no gate, for gangs so large that gates delay them."""
+"""Annotation of a pod template: `off` for no gate on its pods, `all` for one on each."""
 
 GATE = "muster.dev/pod-group"
 """The scheduling gate of stamped pods until their PodGroup exists."""

@@ -113,12 +113,13 @@ class Plan:
 
 @dataclass(frozen=True)
 class NoOp:
-    """No write, with the reason."""
+    """No write, with the reason; a reply if another step has to look at the owner."""
 
     reason: str
     message: str = ""
     requeue: bool = False
     gangs: GangReport | None = None
+    reply: Reply | None = None
 
 
 def as_refused(plan: Plan, reply_type: str) -> Plan:

@@ -65,7 +65,7 @@ class ActivityHandler(logging.Handler):
         self._before = logs.LOGGER.handlers, logs.LOGGER.level, logs.LOGGER.propagate
         logs.LOGGER.handlers = [*logs.LOGGER.handlers, self]
         logs.LOGGER.propagate = False
-        logs.LOGGER.setLevel(logging.INFO)
+        logs.LOGGER.setLevel(logging.DEBUG)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -36,7 +36,7 @@ class Settings:
     kubeconfig: str = ""
     traces: str = ""
     """`otlp` sends traces to OTEL_EXPORTER_OTLP_ENDPOINT; needs the extra muster[traces]."""
-    threads: int = 24
+    threads: int = 10
     """Requests answered at the same time; above `containerConcurrency`, which leaves some to probes."""
     deadline_seconds: float = 8.0
     """Calls are made for one event or sweep so long; less than the triggers wait for an answer."""

@@ -13,6 +13,7 @@ from muster.cluster.http import deadline
 from muster.cluster.interface import FROM_CACHE, Cluster, Object, Objects
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
+from muster.runtime.memory import KINDS, Memory
 from muster.runtime.telemetry.tracing import Spans, no_spans
 
 T = TypeVar("T")
@@ -34,15 +35,18 @@ class DeadlineClient:
         seconds: float,
         on_call: CallListener = lambda _verb, _resource, _status: None,
         spans: Spans = no_spans,
+        memory: Memory | None = None,
     ) -> None:
         self._cluster = cluster
         self.policy_namespace = cluster.policy_namespace
         self._seconds = seconds
         self._end = time.monotonic() + seconds
         self._on_call, self._spans = on_call, spans
+        self._memory = memory or Memory()
         self._lock = Lock()
         self.calls = 0
         self.newest = False
+        self.expects_new = False
 
     @property
     def seconds_left(self) -> float:
@@ -56,7 +60,8 @@ class DeadlineClient:
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """See `Cluster`."""
-        return self._forward("get", resource.plural, lambda: self._cluster.get(resource, name, namespace))
+        call = partial(self._cluster.get, resource, name, namespace)
+        return self._read("get", resource, (name, namespace), call)
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
@@ -65,13 +70,17 @@ class DeadlineClient:
         at = "" if self.newest and as_of != FROM_CACHE else as_of
         options = {"labels": labels, "fields": fields, "as_of": at}
         call = partial(self._cluster.list, resource, namespace, **options)
-        return self._forward("list", resource.plural, call)
+        return self._read("list", resource, (namespace, labels, fields), call)
 
     def write(self, action: Action, manager: str) -> Object:
         """See `Cluster`."""
         resource = by_kind(action.target.api_version, action.target.kind)
         path = f"{resource.plural}/{action.subresource}" if action.subresource else resource.plural
-        return self._forward(str(action.verb), path, lambda: self._cluster.write(action, manager))
+        try:
+            return self._forward(str(action.verb), path, lambda: self._cluster.write(action, manager))
+        except ClusterError:
+            self.expects_new = False
+            raise
 
     def served_versions(self, group: str) -> frozenset[str]:
         """See `Cluster`."""
@@ -85,6 +94,11 @@ class DeadlineClient:
     def refresh(self) -> None:
         """See `Cluster`."""
         self._cluster.refresh()
+
+    def _read(self, verb: str, resource: Resource, of: tuple[str, ...], call: Callable[[], T]) -> T:
+        forward = partial(self._forward, verb, resource.plural, call)
+        remembered = resource in KINDS and not self.newest
+        return self._memory.answer((resource, verb, *of), forward) if remembered else forward()
 
     def _forward(self, verb: str, resource: str, call: Callable[[], T]) -> T:
         if self.time_is_over:

@@ -14,7 +14,7 @@ from cloudevents.core.bindings.http import HTTPMessage
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
-from muster.events.model import Event, Sweep
+from muster.events.model import Event, ResourceEvent, Sweep
 from muster.events.parse import UnreadableEvent, parse
 from muster.events.replies import reply_event
 from muster.objects.meta import ObjectRef
@@ -24,6 +24,7 @@ from muster.runtime.config import Settings
 from muster.runtime.deadline_client import DeadlineClient
 from muster.runtime.http import responses
 from muster.runtime.http.responses import BODY_TOO_LARGE, HttpAnswer
+from muster.runtime.memory import Memory
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.runs import Runs
 from muster.runtime.step import Step
@@ -60,7 +61,9 @@ def _run_once(step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock, sp
             decision = step.plan(inputs, clock())
         if isinstance(decision, NoOp):
             kind = OutcomeKind.REQUEUE if decision.requeue else OutcomeKind.NOTHING
-            return Outcome(kind, decision.reason, decision.message, subject, gangs=decision.gangs)
+            return Outcome(
+                kind, decision.reason, decision.message, subject, gangs=decision.gangs, reply=decision.reply
+            )
         with spans("execute"):
             plan = step.execute(cluster, decision, step.manager)
     except Exception as error:  # noqa: BLE001 - a step's error must become an answer, else the event is lost
@@ -114,7 +117,7 @@ class Handler:
         self._cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
-        self._runs = Runs()
+        self._runs, self._memory = Runs(), Memory()
         self._sweeps = Sweeps(step, clock, settings.namespace, self._run, self.metrics)
 
     def handle(self, headers: Mapping[str, str], body: bytes) -> HttpAnswer:
@@ -122,7 +125,7 @@ class Handler:
         with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
             seconds = self.settings.deadline_seconds
-            cluster = DeadlineClient(self._cluster, seconds, self.metrics.called, self._spans)
+            cluster = DeadlineClient(self._cluster, seconds, self.metrics.called, self._spans, self._memory)
             event: Event | None = None
             reply: HTTPMessage | None = None
             about = logs.claimed(headers)
@@ -130,6 +133,8 @@ class Handler:
                 event = parse(headers, body)
                 about = logs.about(event)
                 outcome = self._outcome(event, cluster)
+                if outcome.reply is None and isinstance(event, ResourceEvent):
+                    outcome = replace(outcome, reply=self.step.passed_on(event))
                 if outcome.reply is not None:
                     cluster_name, now = self.settings.cluster_name, self._clock()
                     reply = reply_event(outcome.reply, self.name, event.id, now, cluster_name)
@@ -157,6 +162,7 @@ class Handler:
             raise UnreadableEvent(message, f"data.{path}") from None
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
+        cluster.expects_new = True
         run = partial(self._run, cluster, subject)
         outcome, is_shared = self._runs.outcome(subject, cluster.seconds_left, run)
         return replace(outcome, actions=0, reply=None) if is_shared else outcome

@@ -12,7 +12,7 @@ from muster.cluster.observe.sweep import Listing
 from muster.cluster.permissions import SWEEP, Permissions
 from muster.events.model import OtherEvent, ResourceEvent
 from muster.objects.meta import ObjectRef
-from muster.policy.model import Decision, NoOp, Plan
+from muster.policy.model import Decision, NoOp, Plan, Reply
 from muster.policy.reasons import Reason
 
 
@@ -25,6 +25,8 @@ class Step:
         predicate: returns the object to look at, or the reason to do nothing, from the event alone. Pure.
         other_events: as `predicate`, for events that are about no change of an object, such as the reply
             events of other steps; None ignores these.
+        passed_on: returns the reply to an event of which another step has to know too, where the plan has
+            no reply of its own; from the event alone. Pure. So the event has one delivery, not two.
         observe: reads that object and related ones live; returns the inputs of the plan.
         plan: decides from these inputs and the time. Pure.
         execute: carries out a plan as the step's field manager; returns the plan with the actions that
@@ -45,6 +47,7 @@ class Step:
     permissions: Permissions = frozenset()
     lists: tuple[Listing, ...] = ()
     other_events: Callable[[OtherEvent], ObjectRef | NoOp] | None = None
+    passed_on: Callable[[ResourceEvent], Reply | None] = lambda _event: None
 
     def subject_of(self, event: ResourceEvent | OtherEvent) -> ObjectRef | NoOp:
         """Return the object to look at for an event, or the reason to do nothing."""

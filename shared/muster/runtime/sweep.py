@@ -14,7 +14,7 @@ from muster.cluster import errors
 from muster.cluster.observe.sweep import ListedNamespace, namespaces
 from muster.events.model import Sweep
 from muster.objects.meta import ObjectRef
-from muster.policy.model import GangReport, NoOp
+from muster.policy.model import GangReport, NoOp, Reply
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.http import responses
@@ -52,7 +52,10 @@ class Sweeps:
         self._gangs: list[GangReport] = []
 
     def sweep(self, cluster: DeadlineClient, event: Sweep, delay: float = 0.0) -> Outcome:
-        """Continue the round until its end or the deadline."""
+        """Continue the round until its end or the deadline.
+
+        Where writes have replies, the sweep has one too: by it the next step sweeps at once.
+        """
         if not self._sweeping.acquire(blocking=False):
             return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is running")
         try:
@@ -82,7 +85,9 @@ class Sweeps:
         message += f"; {len(self._left)} namespaces left to the next sweep" if self._left else ""
         actions = sum(outcome.actions for outcome in outcomes)
         kind = OutcomeKind.DONE if actions else OutcomeKind.NOTHING
-        return Outcome(kind, Reason.SWEPT, message, actions=actions)
+        replied = next((outcome.subject for outcome in outcomes if outcome.reply is not None), None)
+        reply = Reply("swept", replied) if replied is not None and actions else None
+        return Outcome(kind, Reason.SWEPT, message, actions=actions, reply=reply)
 
     def _look_at(self, cluster: DeadlineClient, name: str, event: Sweep) -> tuple[list[Outcome], bool]:
         """Return the outcomes of the objects of a namespace, and whether these are all."""

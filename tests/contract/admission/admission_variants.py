@@ -66,7 +66,20 @@ PODS: dict[str, tuple[Object, Object | None]] = {
     ),
     "a group size makes blocks of completion indexes": (
         pod(LABEL, JOB, {"muster.dev/group-size": "4"}, _index("11")),
+        _stamp("sweep-trainer-6161e02c-2", gate=False),
+    ),
+    "the lowest index of a block has the gate": (
+        pod(LABEL, JOB, {"muster.dev/group-size": "4"}, _index("8")),
         _stamp("sweep-trainer-6161e02c-2"),
+    ),
+    "other indexes have none": (pod(LABEL, JOB, _index("1")), _stamp("sweep-trainer-6161e02c", gate=False)),
+    "nor has index 0 of another Job of a shared group": (
+        pod(LABEL, JOBSET, {"jobset.sigs.k8s.io/job-index": "1"}, _index("0")),
+        _stamp("llama-trainer-6161e02c", gate=False),
+    ),
+    "each pod has it where the template says so": (
+        pod(LABEL, JOB, _index("1"), annotations={"muster.dev/gate": "all"}),
+        _stamp("sweep-trainer-6161e02c"),
     ),
     "index 0 joins the leader's group, without a suffix": (
         pod(LABEL, JOB, {"muster.dev/leader-group": "driver", "muster.dev/group-size": "4"}, _index("0")),
@@ -78,7 +91,7 @@ PODS: dict[str, tuple[Object, Object | None]] = {
     ),
     "a group per block of each Job ends in both indexes": (
         pod(LABEL, JOBSET, _JOB_BLOCK, {"jobset.sigs.k8s.io/job-index": "3"}, _index("11")),
-        _stamp("llama-trainer-6161e02c-3-2"),
+        _stamp("llama-trainer-6161e02c-3-2", gate=False),
     ),
     "a leader is in no block of a Job": (
         pod(LABEL, JOBSET, _JOB_BLOCK, {**_LEADER_PER_JOB, "jobset.sigs.k8s.io/job-index": "3"}, _index("0")),

@@ -110,3 +110,15 @@ def test_in_parallel_every_action_is_tried() -> None:
 def test_in_parallel_a_pod_that_is_gone_is_done(error: errors.ClusterError) -> None:
     """There is nothing left to write."""
     assert len(execute.in_parallel(WriteRecorder(llama_0=[error]), GATES, "m").actions) == 3
+
+
+def test_the_refusal_of_what_was_taken_for_absent_is_not_believed() -> None:
+    """A quota refuses also what exists: the step runs again, with reads."""
+    cluster = WriteRecorder(a=[errors.Forbidden("exceeded quota"), errors.Forbidden("exceeded quota")])
+    plan = a_plan(creation("a", if_refused=(creation("fallback"),)))
+    cluster.expects_new = True
+    with pytest.raises(errors.Conflict, match="exceeded quota"):
+        execute.in_order(cluster, plan, "m")
+    cluster.expects_new = False
+    execute.in_order(cluster, plan, "m")
+    assert cluster.written == ["fallback"]

@@ -19,7 +19,7 @@ SHORT = (Reason.WAITING_FOR_PODS, (CHAT, 1, 2))
 NEW_PREFILL, NEW_DECODE = pods_of(PREFILL), pods_of(DECODE)
 OLD_DECODE = pods_of(DECODE, bound, of_uid("old"))
 HANGING = pods_of(DECODE, bound, being_deleted, of_uid("hanging"))
-ALL = ["llama-prefill-0-0", "llama-prefill-0-1", "llama-decode-0-0", "llama-decode-0-1"]
+ALL = ["llama-prefill-0-0", "llama-decode-0-0"]
 ENDED = {**DECODE, "status": {"conditions": [{"type": "Complete", "status": "True"}], "succeeded": 2}}
 GOING = {**DECODE, "metadata": {**DECODE["metadata"], "deletionTimestamp": "2026-11-21T07:59:00Z"}}
 ONE_IS_ENOUGH = a_policy(schedulingPolicy={"gang": {"minGroupCount": 1}})
@@ -52,15 +52,15 @@ def enough(*decode: Object) -> Observed:
         (SIBLING_GOES, SHORT),
         (BASIC, SHORT),
         # Nothing of the sibling is left, or it has ended: the scheduler counts nothing wrongly.
-        (observed_tree(NEW_PREFILL, jobs=[PREFILL]), ALL[:2]),
+        (observed_tree(NEW_PREFILL, jobs=[PREFILL]), ALL[:1]),
         (SIBLING_ENDED, ALL[:1]),
         # minGroupCount was lowered before the restart; the composite is being replaced.
         (LOWERED, (Reason.WAITING_FOR_POD_GROUP, (CHAT, 1, 2))),
         (observed_tree([*NEW_PREFILL, *NEW_DECODE], composites=()), (Reason.WAITING_FOR_POD_GROUP, (CHAT,))),
         (observed_tree(ONE_CHILD), (Reason.WAITING_FOR_PODS, (GROUPS["decode"], 1, 2))),
-        (enough(*HANGING), ALL[:2]),
-        (enough(NEW_DECODE[0]), ALL[:3]),
-        (enough(NEW_DECODE[0], HANGING[1]), ALL[:2]),
+        (enough(*HANGING), ALL[:1]),
+        (enough(NEW_DECODE[0]), ALL),
+        (enough(NEW_DECODE[0], HANGING[1]), ALL[:1]),
     ],
 )
 def test_a_tree_that_was_placed_before(given: Observed, decision: list[str] | Kept) -> None:

@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 
 from muster.objects.resources import SchedulingApi
+from muster.objects.scheduling import ManagedPodGroup
 from muster.policy.groups.manifests import FALLBACK
+from muster.policy.plans.emit_conditions import PlacedInputs, plan_conditions
+from muster.policy.status.owner_status import placed_status
 from tests.support import builders as b
 from tests.support.builders import Object
 from tests.support.conditions import (
@@ -145,3 +148,17 @@ def test_groups_that_are_not_as_wanted(
     status, reason, message = planned_conditions(given)[condition]
     assert (status, reason) == expected
     assert mentions(message, *facts)
+
+
+def test_placed_groups_alone_say_what_groups_and_pods_say() -> None:
+    """Else each sweep would write the conditions anew. A group that somebody resized does not tell enough."""
+    plain: Object = {"annotations": {"muster.dev/groups": "1"}, "managedFields": [{"manager": "muster"}]}
+    body = copy.deepcopy(PLACED)
+    body["metadata"].update(plain)
+    given = b.observed(b.a_job(lambda job: job["metadata"].update(generation=1)), groups=[body], pods=RUNNING)
+    assert given.owner is not None
+    status = placed_status(given.owner, None, [ManagedPodGroup.read(body)])
+    assert status is not None
+    assert plan_conditions(PlacedInputs(given.owner, status), b.NOW) == planned(given)
+    body["metadata"]["managedFields"].append({"manager": "muster-resize-gang"})
+    assert placed_status(given.owner, None, [ManagedPodGroup.read(body)]) is None

@@ -34,6 +34,7 @@ class FakeCluster:
     """Raises the configured errors, else says yes; remembers its calls."""
 
     policy_namespace = "muster-system"
+    expects_new = False
     scheduling: Any = None
 
     def __init__(self, on_read: Exception | None = None, on_write: Exception | None = None) -> None:

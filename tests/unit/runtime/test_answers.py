@@ -72,7 +72,7 @@ def test_what_is_gone_needs_nothing(
     error: type[errors.ClusterError], reason: Reason, caplog: pytest.LogCaptureFixture
 ) -> None:
     """202, with the reason in the log line."""
-    caplog.set_level("INFO", "muster")
+    caplog.set_level("DEBUG", "muster")
     assert a_handler(a_step(observe=raises(error("gone")))).handle(*an_event()) == HttpAnswer(202)
     assert caplog.records[-1].__dict__["fields"]["reason"] == reason
 

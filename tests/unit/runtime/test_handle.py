@@ -12,11 +12,15 @@ import pytest
 
 from muster.cluster import errors
 from muster.cluster.http import deadline
+from muster.events.model import Sweep
+from muster.events.parse import parse
 from muster.objects.meta import ObjectRef
-from muster.policy.model import NoOp
+from muster.objects.resources import CONFIGMAPS, NAMESPACES, Resource
+from muster.policy.model import NoOp, Reply
 from muster.policy.reasons import Reason
 from muster.runtime.handle import Handler
 from muster.runtime.http.responses import HttpAnswer
+from muster.runtime.memory import Memory
 from tests.unit.runtime.fakes import BODY, FakeCluster, a_handler, a_step, an_event, observe, until
 
 
@@ -132,3 +136,66 @@ def test_a_wait_for_a_run_ends_at_the_deadline() -> None:
     assert [answer.status for answer in answers] == [503, 503]
     assert {json.loads(answer.body)["reason"] for answer in answers} == {"Unavailable"}
     assert function.runs == ["1"]
+
+
+def test_what_is_new_is_not_read_before_it_is_created() -> None:
+    """Only at the first try for an event: after a conflict, and in a sweep, everything is read."""
+    seen, cluster = [], FakeCluster(on_write=errors.AlreadyExists("it exists"))
+
+    def look(cluster: Any, subject: ObjectRef) -> ObjectRef:
+        seen.append(cluster.expects_new)
+        return subject
+
+    handler = a_handler(a_step(observe=look), cluster)
+    assert handler.handle(*an_event()).status == 409
+    assert seen == [True, False, False, False]
+    seen.clear()
+    handler.handle(*an_event(type="dev.muster.sweep"))
+    assert not any(seen)
+
+
+def test_an_event_is_passed_on_to_the_next_step() -> None:
+    """By a reply about the object, also where this step does nothing; a reply of the plan comes first."""
+    parts = {
+        "plan": lambda _inputs, _now: NoOp(Reason.UP_TO_DATE),
+        "passed_on": lambda one: Reply("look", one.ref),
+    }
+    answer = a_handler(a_step(**parts)).handle(*an_event())
+    assert (answer.status, answer.headers["ce-type"]) == (200, "dev.muster.patch_pods.look")
+    assert json.loads(answer.body)["owner"]["name"] == "llama-0"
+    answer = a_handler(a_step(passed_on=parts["passed_on"])).handle(*an_event())
+    assert answer.headers["ce-type"] == "dev.muster.patch_pods.gates_lifted"
+
+
+def test_a_sweep_that_wrote_has_one_reply() -> None:
+    """By it the next step sweeps at once."""
+    answer = a_handler().handle(*an_event(type="dev.muster.sweep"))
+    assert answer.headers["ce-type"] == "dev.muster.patch_pods.swept"
+    assert isinstance(parse(answer.headers, answer.body), Sweep)
+    idle = a_step(plan=lambda _inputs, _now: NoOp(Reason.UP_TO_DATE))
+    assert a_handler(idle).handle(*an_event(type="dev.muster.sweep")) == HttpAnswer(202)
+
+
+def test_config_maps_and_opted_in_namespaces_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For five seconds, by all events of a function; what is written about is always read."""
+    now, memory, calls = [100.0], Memory(), []
+    monkeypatch.setattr("muster.runtime.memory.time.monotonic", lambda: now[0])
+
+    def read(resource: Resource, answer: Any) -> Any:
+        def call() -> Any:
+            calls.append(resource)
+            return answer
+
+        return memory.answer((resource, "a"), call)
+
+    opted_in = {"metadata": {"labels": {"muster.dev/gang-jobs": "enabled"}}}
+    for answer, reads in ((None, 3), ({"metadata": {}}, 3), (opted_in, 1)):
+        assert [read(NAMESPACES, answer) for _ in range(3)] == [answer] * 3
+        assert len(calls) == reads
+        calls.clear()
+    read(CONFIGMAPS, None)
+    now[0] += 4.9
+    read(CONFIGMAPS, {})
+    assert calls == [CONFIGMAPS]
+    now[0] += 0.2
+    assert read(CONFIGMAPS, {}) == {}

@@ -30,7 +30,7 @@ def written(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
             monkeypatch.setattr(logger, name, getattr(logger, name))
 
     def handle(handler: Handler, **change: str) -> dict[str, Any]:
-        logs.configure("INFO")
+        logs.configure("DEBUG")
         handler.handle(*an_event(**change))
         (line,) = capsys.readouterr().out.splitlines()
         return dict(json.loads(line))
@@ -67,7 +67,7 @@ def test_line_of_an_event(written: Written) -> None:
     [
         ({}, errors.Conflict("x"), "WARNING", "requeue"),
         ({"specversion": "0.3"}, None, "WARNING", "unreadable"),
-        ({"type": "com.example"}, None, "INFO", "nothing"),
+        ({"type": "com.example"}, None, "DEBUG", "nothing"),
         ({}, ZeroDivisionError("by zero"), "ERROR", "bug"),
     ],
 )

@@ -27,13 +27,12 @@ class Connections:
     """Connections to an API server; safe to share between threads."""
 
     def __init__(self, configuration: Configuration, user_agent: str) -> None:
-        # With respect_retry_after_header urllib3 turns a 429 or 503 into an error of its own.
+        # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
+        # own.
         configuration.retries = urllib3.Retry(
             total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
         )
         configuration.connection_pool_maxsize = CONNECTIONS
-        # A proxy that was set: else the package looks for one in the environment at every request.
-        configuration.proxy = configuration.proxy
         self._configuration = configuration
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
         self._user_agent = user_agent
@@ -87,9 +86,10 @@ class Connections:
 
     def _credentials(self) -> dict[str, str]:
         """Return the headers with the credentials, without the newline that files end in."""
+        settings = self._configuration.auth_settings().values()
         return {
             setting["key"]: setting["value"].strip()
-            for setting in self._configuration.auth_settings().values()
+            for setting in settings
             if setting["in"] == "header" and setting["value"]
         }
 

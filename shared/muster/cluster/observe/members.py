@@ -15,9 +15,9 @@ from muster.objects.resources import (
     PODS,
     Resource,
 )
-from muster.objects.scheduling import CompositePodGroup, PodGroup
-from muster.policy.group_labels import GROUP, JOB_NAME
-from muster.policy.groups.manifests import FALLBACK
+from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
+from muster.policy.group_labels import GATED, GROUP, JOB_NAME, OWNER_UID
+from muster.policy.groups.manifests import FALLBACK, PLAIN_GROUPS
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, runs_as
 from muster.policy.owners.job import Job
@@ -47,8 +47,10 @@ def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> L
     """Return the Jobs, PodGroups and CompositePodGroups of an owner, without its pods.
 
     The Jobs are those in the API server's cache: a Job that is missing there counts in full, and a change of
-    its size that is missing has an event of its own.
+    its size that is missing has an event of its own. The groups of a new Workload are not read.
     """
+    if cluster.expects_new and live.musters_workload is not None and isinstance(live.runner, Job):
+        return LiveMembers((live.runner,))
     jobs = jobs_of(cluster, live, as_of=FROM_CACHE)
     groups = pod_groups(cluster, live, resolved, ())
     return LiveMembers(jobs, (), groups, composites(cluster, resolved, groups))
@@ -127,10 +129,22 @@ def composites(
     return tuple(found)
 
 
-def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
+def groups_beside(cluster: Cluster, group: PodGroup) -> tuple[ManagedPodGroup, ...]:
+    """Return all PodGroups of a group's owner; none unless create_pod_groups wrote that all are plain."""
+    number = group.metadata.annotations.get(PLAIN_GROUPS, "")
+    if number == "1" and isinstance(group, ManagedPodGroup):
+        return (group,)
+    uid = group.metadata.labels.get(OWNER_UID, "")
+    if not (number and LABEL_VALUE.fullmatch(uid)):
+        return ()
+    listed = cluster.list(POD_GROUPS, group.metadata.namespace, labels=f"{OWNER_UID}={uid}", as_of=FROM_CACHE)
+    return tuple(map(ManagedPodGroup.read, listed))
+
+
+def pods_of_group(cluster: Cluster, group: PodGroup, *, gated: bool = False) -> tuple[Pod, ...]:
     """Return the pods that name a group: its owner's, or labelled ones if it has none or is a fallback group.
 
-    Pods of several owners may need the same fallback group.
+    Pods of several owners may need the same fallback group. With `gated` only those that wait for their gate.
 
     They are those in the API server's cache. One that is missing there, because the answer came from another
     API server than its event, keeps its gate until its own event comes, or the next sweep.
@@ -142,6 +156,7 @@ def pods_of_group(cluster: Cluster, group: PodGroup) -> tuple[Pod, ...]:
         if not LABEL_VALUE.fullmatch(controller.name):
             return ()  # an ownerReference may have any text as name
         labels = f"{runs_as(kind).pod_label}={controller.name}"
+    labels = f"{labels},{GATED}" if gated else labels
     # A view of each of thousands of pods, for each of hundreds of groups, would take minutes.
     listed = cluster.list(PODS, namespace, labels=labels, as_of=FROM_CACHE)
     return tuple(Pod.read(body) for body in listed if _pod_group_name(body) == group.metadata.name)

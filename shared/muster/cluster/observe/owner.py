@@ -5,7 +5,7 @@ A missing object is None; an object of another UID than the event's counts as mi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from muster.cluster import errors, read
@@ -21,9 +21,6 @@ from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, 
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.resolve import LiveOwner, ResolvedOwner, identify, reason_to_skip, resolve
 
-Skip = Callable[[ManagedPodGroup, OwnerObject], NoOp | None]
-"""Returns the reason to leave an owner alone for an event of this PodGroup of it, or None."""
-
 
 def read_owner(
     cluster: Cluster,
@@ -32,20 +29,17 @@ def read_owner(
     classes: bool = False,
     to_create: bool = False,
     by_workload: bool = False,
-    skip: Skip | None = None,
+    chain: Chain | None = None,
 ) -> tuple[LiveOwner, ResolvedOwner | NoOp]:
     """Return the root owner of an object with its groups, or the reason to leave it alone.
 
     PriorityClasses are read for `classes` where they can change the groups, for `to_create` where their
-    preemptionPolicy can. With `by_workload` the policy of an owner without a Workload is not read. `skip` may
-    give a reason to read no more about the owner of a PodGroup.
+    preemptionPolicy can. With `by_workload` the policy of an owner without a Workload is not read. `chain` is
+    what `read_chain` returned for the subject.
     """
-    chain = _chain_from(cluster, subject)
-    if skip is not None and chain.root is not None and isinstance(chain.subject, ManagedPodGroup):
-        skipped = skip(chain.subject, chain.root)
-        if skipped is not None:
-            return LiveOwner(subject, chain.root, chain.runner), skipped
-    live = _live_owner(cluster, subject, chain, by_workload=by_workload)
+    chain = chain or read_chain(cluster, subject)
+    may_be_new = to_create and cluster.expects_new and kind_of(subject) is not None
+    live = _live_owner(cluster, subject, chain, by_workload=by_workload, may_be_new=may_be_new)
     identified = identify(live)
     if isinstance(identified, NoOp):
         return live, identified
@@ -56,7 +50,7 @@ def read_owner(
 
 
 @dataclass(frozen=True)
-class _Chain:
+class Chain:
     """The objects from a subject up to its root owner; None where there is none."""
 
     subject: KubernetesObject | None = None
@@ -67,26 +61,27 @@ class _Chain:
 _VIEWS: dict[str, type[KubernetesObject]] = {WORKLOADS.kind: Workload, POD_GROUPS.kind: ManagedPodGroup}
 
 
-def _chain_from(cluster: Cluster, ref: ObjectRef) -> _Chain:
+def read_chain(cluster: Cluster, ref: ObjectRef) -> Chain:
+    """Return the objects from one up to its root owner."""
     kind = kind_of(ref)
     if kind is None:
         body = cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace)
         above = _owner_ref(body, ref)
         if body is None or above is None:
-            return _Chain()
-        return replace(_chain_from(cluster, above), subject=_VIEWS.get(ref.kind, KubernetesObject).read(body))
+            return Chain()
+        return replace(read_chain(cluster, above), subject=_VIEWS.get(ref.kind, KubernetesObject).read(body))
     owner_object = read.get(cluster, kind.view, kind.resource, ref)
     if owner_object is None:
-        return _Chain()
+        return Chain()
     if kind.runs_as is not None:
-        return _Chain(None, owner_object, _runner_of(cluster, owner_object, kind))
+        return Chain(None, owner_object, _runner_of(cluster, owner_object, kind))
     parent = parent_of(owner_object)
     if parent is None:
-        return _Chain(None, owner_object, owner_object)
+        return Chain(None, owner_object, owner_object)
     if kind.is_job:
-        return replace(_chain_from(cluster, parent), subject=owner_object)
+        return replace(read_chain(cluster, parent), subject=owner_object)
     parent_kind = known_kind_of(parent)
-    return _Chain(None, read.get(cluster, parent_kind.view, parent_kind.resource, parent), owner_object)
+    return Chain(None, read.get(cluster, parent_kind.view, parent_kind.resource, parent), owner_object)
 
 
 def _runner_of(cluster: Cluster, root: OwnerObject, kind: OwnerKind) -> OwnerObject | None:
@@ -113,7 +108,10 @@ def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
     return ObjectRef(controller.api_version, controller.kind, ref.namespace, controller.name, controller.uid)
 
 
-def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workload: bool) -> LiveOwner:
+def _live_owner(
+    cluster: Cluster, subject: ObjectRef, chain: Chain, *, by_workload: bool, may_be_new: bool
+) -> LiveOwner:
+    """Return the root owner of a chain; the Workload of one that `may_be_new` is not read."""
     root = chain.root
     if root is None:
         return LiveOwner(subject)
@@ -130,19 +128,18 @@ def _live_owner(cluster: Cluster, subject: ObjectRef, chain: _Chain, *, by_workl
         return live
     where = root.metadata.namespace
     ref = ObjectRef(WORKLOADS.api_version, WORKLOADS.kind, where, workload_name(root))
-    # A user makes a Workload of their own before its owner, or it is the subject.
-    others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
     about = chain.subject
+    workload: Workload | None = None
     if isinstance(about, Workload) and about.metadata.name == ref.name:
-        workload: Workload | None = about
-    else:
+        workload = about
+    elif not may_be_new:
         workload = read.get(cluster, Workload, WORKLOADS, ref)
-    live = replace(
-        live,
-        workload=workload,
-        other_workloads=_workloads_of(root, others),
-        other_owner=None if workload is None else _other_owner(cluster, workload, root),
-    )
+    live = replace(live, workload=workload)
+    if live.musters_workload is None:
+        # A user makes a Workload of their own before its owner, or it is the subject.
+        others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
+        other_owner = None if workload is None else _other_owner(cluster, workload, root)
+        live = replace(live, other_workloads=_workloads_of(root, others), other_owner=other_owner)
     if by_workload and not live.workloads:
         return live
     return replace(live, sources=policy_sources.effective(cluster, live))

@@ -25,6 +25,7 @@ class Snapshot:
     """A cluster of objects as they were at one moment, without writes."""
 
     policy_namespace = POLICY_NAMESPACE
+    expects_new = False
 
     def __init__(self, objects: Iterable[Object]) -> None:
         # By group and kind, and then by namespace and name, so that a list looks at one kind only.

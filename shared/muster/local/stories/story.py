@@ -170,13 +170,14 @@ def _check(text: str | None, violations: Iterable[str]) -> Check:
 
 
 def stamped_at_birth(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
-    """Every pod is created with the name of its group and with Muster's gate."""
+    """Every pod is created with the name of its group, one of each group with Muster's gate."""
     created = [entry for entry in history if entry.kind == "Pod" and entry.change == "ADDED"]
     if len(created) < sum(max(1, size) for size in groups.values()):
         yield f"only {len(created)} pods were created"
-    for entry in created:
-        if not group_of(entry.object) or not is_gated(entry.object):
-            yield f"pod {entry.name} was created without group or gate"
+    yield from (f"pod {one.name} was created without group" for one in created if not group_of(one.object))
+    held = {group_of(entry.object) for entry in created if is_gated(entry.object)}
+    for group in sorted({group_of(entry.object) for entry in created} - held):
+        yield f"no pod of PodGroup {group} was created with the gate"
 
 
 def groups_as_asked(history: Sequence[Entry], groups: Groups) -> Iterator[str]:

@@ -34,13 +34,17 @@ class OwnerGroups:
 
 def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[str, NoOp]:
     """Return the groups whose pods keep their gates, by name of PodGroup, with the reason."""
-    groups = tuple(groups)
-    if tree is None or not any(map(was_placed, groups)):
-        return {}
-    if isinstance(tree.resolved, NoOp) or tree.resolved.failure:
+    if tree is None or isinstance(tree.resolved, NoOp) or tree.resolved.failure:
         return {}  # these groups are never resized
-    check = _GateCheck(groups, tree.resolved, tree.members)
-    reasons = ((group.metadata.name, check.reason_to_hold(group)) for group in groups)
+    composites = _by_name(tree.members.composites)
+    by_root: defaultdict[str, list[PodGroup]] = defaultdict(list)
+    for group in groups:
+        by_root[_root_of(composites, group).metadata.name].append(group)
+    placed = tuple(group for below in by_root.values() if any(map(was_placed, below)) for group in below)
+    if not placed:
+        return {}
+    check = _GateCheck(placed, tree.resolved, tree.members)
+    reasons = ((group.metadata.name, check.reason_to_hold(group)) for group in placed)
     return {name: reason for name, reason in reasons if reason is not None}
 
 
@@ -48,12 +52,7 @@ def reasons_to_hold(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, 
     """Why pods of an owner keep their gates, as text by name of PodGroup."""
     if not any(GATE in pod.gates for pod in members.pods):
         return {}
-    composites = _by_name(members.composites)
-    by_root: defaultdict[str, list[PodGroup]] = defaultdict(list)
-    for group in members.groups:
-        by_root[_root_of(composites, group).metadata.name].append(group)
-    placed = [group for groups in by_root.values() if any(map(was_placed, groups)) for group in groups]
-    held = held_groups(placed, OwnerGroups(resolved, members))
+    held = held_groups(members.groups, OwnerGroups(resolved, members))
     return {name: reason.message for name, reason in held.items()}
 
 

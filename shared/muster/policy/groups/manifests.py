@@ -29,6 +29,12 @@ FALLBACK = "muster.dev/fallback"
 CLUSTER_SCOPED_EVENTS = "default"
 """Where Events on objects without a namespace go (client-go/tools/record/event.go, Kubernetes v1.37.1)."""
 
+PLAIN_GROUPS = "muster.dev/groups"
+"""Annotation of a PodGroup: how many its owner has, if each is a gang that needs all its pods, as asked for.
+
+Nothing else about the owner can then change what its conditions say once all these are placed.
+"""
+
 _MESSAGE_LIMIT = 1024
 """The most characters of an Event's message, and of the annotation of a fallback PodGroup."""
 
@@ -116,6 +122,13 @@ def with_fallback(
     ]
     # The Event first: the same cause, such as a quota, may refuse the fallback PodGroup too.
     return replace(creation, if_refused=(event, *groups))
+
+
+def with_number_of_groups(creation: Action, number: int) -> Action:
+    """Return the creation of a PodGroup with the annotation PLAIN_GROUPS."""
+    body = dict(creation.body or {})
+    body["metadata"] = {**body["metadata"], "annotations": {PLAIN_GROUPS: str(number)}}
+    return replace(creation, body=body)
 
 
 def why_no_gang(reason: str, message: str) -> dict[str, str]:

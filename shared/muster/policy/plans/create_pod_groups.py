@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -10,10 +10,17 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import belongs_to
 from muster.policy.groups import manifests
-from muster.policy.groups.wanted_groups import GroupKey, existing_groups, first_policies, wanted_groups
+from muster.policy.groups.wanted_groups import (
+    GroupKey,
+    WantedGroup,
+    existing_groups,
+    first_policies,
+    wanted_groups,
+)
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
+from muster.policy.status.owner_status import dropped_settings
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-pod-groups"
@@ -76,6 +83,8 @@ def _create_missing(
             ]
             hold = resolved.policy.holds
             missing.append(manifests.with_fallback(owner, created, without_group, event, hold=hold))
+    if not existing and _are_plain(resolved, wanted, missing):
+        missing = [manifests.with_number_of_groups(action, len(missing)) for action in missing]
     missing += [action for action in added_later if _key(action) not in existing]
     # A group that exists is ours, a fallback, or a user's own: each serves the pods that name it.
     keys = (*(group.key for group in wanted), *map(_key, added_later))
@@ -101,6 +110,15 @@ def as_executed(plan: Plan) -> Plan:
     if plan.reply is None or not names:
         return replace(plan, reason=Reason.REFUSED_BY_API, message=f"refused: {plan.message}", reply=None)
     return replace(plan, reply=replace(plan.reply, data={**plan.reply.data, "podGroups": names}))
+
+
+def _are_plain(resolved: ResolvedOwner, wanted: Sequence[WantedGroup], created: Sequence[Action]) -> bool:
+    """Whether Muster's Workload makes gangs of all pods alone, with all settings that the policy asks for."""
+    if resolved.own is not None or dropped_settings(resolved) or not created:
+        return False
+    specs = [action.body["spec"] for action in created if action.body is not None]
+    gangs = [(spec["schedulingPolicy"].get("gang") or {}).get("minCount") for spec in specs]
+    return gangs == [group.pods for group in wanted] and not any(group.composite for group in wanted)
 
 
 def _key(creation: Action) -> GroupKey:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from muster.objects.meta import find_condition
+from muster.objects.meta import ObjectRef, find_condition
 from muster.objects.pods import Pod
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
@@ -102,9 +102,10 @@ def _workload(
 ) -> Decision:
     if resolved.own is not None:
         name = resolved.own.metadata.name
-        return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} applies and is never changed")
+        message = f"Workload {name} applies and is never changed"
+        return NoOp(Reason.OWN_WORKLOAD, message, reply=_created(resolved.root, name))
     if live.workload is not None:
-        return _name_in_use(live, live.workload)
+        return _name_in_use(live, live.workload, resolved.root)
     if members is not None and _has_fallback_of_refused_workload(resolved, members):
         return NoOp(Reason.REFUSED_BY_API, f"all groups of {resolved.root} are fallback PodGroups")
     name = resolved.pod_sets.workload_name
@@ -129,16 +130,22 @@ def _workload(
         Reason.WORKLOAD_CREATED,
         f"Workload {name} for {resolved.root}: {sizes}",
         (replace(manifests.create_workload(resolved), instead=instead), *warnings),
-        Reply("created", resolved.root, {"workload": name}),
+        _created(resolved.root, name),
     )
 
 
-def _name_in_use(live: LiveOwner, workload: Workload) -> Decision:
+def _created(root: ObjectRef, name: str) -> Reply:
+    """Return the reply by which create_pod_groups begins, also where an earlier one may have been lost."""
+    return Reply("created", root, {"workload": name})
+
+
+def _name_in_use(live: LiveOwner, workload: Workload, root: ObjectRef) -> Decision:
     """Leave a Workload of the owner's name if it is the owner's; delete one of an earlier owner."""
     if workload.being_deleted:
         return NoOp(Reason.BEING_DELETED, f"{workload.ref} is being deleted", requeue=True)
     if live.musters_workload is not None:
-        return NoOp(Reason.UP_TO_DATE, f"{workload.ref} exists")
+        reply = _created(root, workload.metadata.name)
+        return NoOp(Reason.UP_TO_DATE, f"{workload.ref} exists", reply=reply)
     if live.other_owner is not None:
         message = f"{workload.ref} belongs to {live.other_owner.ref}, which is being deleted"
         return NoOp(Reason.WORKLOAD_NAME_TAKEN, message, requeue=True)

@@ -13,6 +13,7 @@ from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GATED
 from muster.policy.groups.gate_release import AnyGroup, OwnerGroups, held_groups, in_tree, root_of, was_placed
 from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.owners import kind_of
 from muster.policy.reasons import Reason
 
 
@@ -82,7 +83,7 @@ def remove_gate(pod: Pod) -> Action:
 
 def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
     subject = inputs.subject
-    if not (inputs.groups or inputs.pods):
+    if not (inputs.groups or inputs.pods or kind_of(subject)):
         return NoOp(Reason.OBJECT_GONE, f"{subject} does not exist, or has another UID")
     names = {group.metadata.name for group in inputs.groups}
     if names:  # with the owner, the pods of all its groups were read

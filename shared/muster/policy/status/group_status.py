@@ -35,8 +35,7 @@ WORST_FIRST = (
 """Reasons of groups; an owner of several groups gets the first."""
 
 BINDING_TIME = timedelta(seconds=5)
-"""How long the binding of placed pods may take: shorter than all retries of a trigger together, so that a pod
-that stays unbound causes no dead letter. So much may clocks differ, too."""
+"""How long the binding of placed pods may take: so long the scheduler's word counts for unbound ones, too."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class _GroupPods:
         return f"{self.name}: {self.bound} of {max(self.needed, len(self.live))} pods bound"
 
 
-def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, GroupStatus]:
+def group_statuses(resolved: ResolvedOwner, members: LiveMembers, now: datetime) -> dict[str, GroupStatus]:
     """Return the status of every PodGroup that an owner should have, by name."""
     groups = {group.metadata.name: group for group in members.groups}
     fixed_in = "" if resolved.api.resizable else resolved.api.version
@@ -85,9 +84,15 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
         statuses[name] = (
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)
-            or _status(group, held.get(name, ""))
+            or _status(group, held.get(name, ""), now)
         )
     return statuses
+
+
+def placed_gang(group: PodGroup) -> GroupStatus:
+    """Return the status of a placed gang that needs all its pods."""
+    count = group.spec.scheduling_policy.min_count
+    return GroupStatus(Reason.SCHEDULED, f"{group.metadata.name}: {count} pods placed")
 
 
 def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
@@ -127,7 +132,7 @@ def refusal_of_pod(pod: Pod) -> GroupStatus | None:
     return None if reason is None else GroupStatus(reason, condition.get("message", ""))
 
 
-def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
+def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
     """Return the status of a group whose pods are all there, or still to come."""
     group, live = pods.group, pods.live
     if group is None:
@@ -148,9 +153,11 @@ def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
     refused = next(filter(None, map(refusal_of_pod, live)), None)
     if refused is not None and not _placed_after_refusals(group, pods):
         return GroupStatus(refused.reason, f"{pods}; {refused.message}")
-    if pods.bound < len(live) or not group.placed:
+    being_bound = group.placed_at is not None and abs(now - group.placed_at) < BINDING_TIME
+    if not group.placed or (pods.bound < len(live) and not being_bound):
         return GroupStatus(Reason.WAITING_FOR_SCHEDULER, str(pods))
-    return GroupStatus(Reason.SCHEDULED, str(pods))
+    whole = group.spec.scheduling_policy.min_count == len(live) == pods.needed
+    return placed_gang(group) if whole else GroupStatus(Reason.SCHEDULED, str(pods))
 
 
 def _too_few_pods(pods: _GroupPods, version: str) -> GroupStatus | None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.objects.meta import is_true, turned_at
 from muster.objects.pods import Pod
-from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
 from muster.policy.group_labels import REPLICATED_JOB, belongs_to, is_musters
-from muster.policy.groups.manifests import FALLBACK
+from muster.policy.groups.manifests import FALLBACK, PLAIN_GROUPS
 from muster.policy.groups.wanted_groups import (
     WantedGroup,
     child_groups,
@@ -34,6 +34,7 @@ from muster.policy.status.group_status import (
     by_group,
     group_statuses,
     groups_bound_alone,
+    placed_gang,
 )
 from muster.policy.tree.groups import Group
 from muster.policy.tree.members import LiveMembers
@@ -94,7 +95,7 @@ def owner_status(
         message = f"{effect}: {failure.message}"
         scheduled = Condition(SCHEDULED, true=False, reason=failure.reason, message=message)
         return GroupingStatus(not_ready(failure), scheduled)
-    groups = group_statuses(resolved, members)
+    groups = group_statuses(resolved, members, now)
     timeout = scheduling_timeout(resolved, members, now)
     bound_alone = groups_bound_alone(members, now)
     scheduled = _scheduled(groups, failed_create)
@@ -117,12 +118,39 @@ def owner_status(
     return GroupingStatus(_ready(resolved, members, tuple(groups)), scheduled, gangs, placed)
 
 
+def placed_status(
+    owner: OwnerObject, runner: OwnerObject | None, groups: Sequence[ManagedPodGroup]
+) -> GroupingStatus | None:
+    """Return the status of an owner that its PodGroups alone tell, once they are placed for the first time.
+
+    None unless create_pod_groups wrote on each that these are all, nobody else wrote on them, and the owner
+    was neither changed nor suspended, restarted or ended: then its Jobs and pods count, too.
+    """
+    plain = [group for group in groups if group.metadata.annotations.get(PLAIN_GROUPS) == str(len(groups))]
+    written = any(not group.metadata.written_by_creator_alone for group in groups)
+    if not plain or len(plain) < len(groups) or written or not all(group.placed for group in groups):
+        return None
+    runs = runner or owner
+    if owner.being_deleted or owner.finished or owner.spec.suspend or runs.spec.suspend:
+        return None
+    if not (owner.has_original_size and runs.has_original_size):
+        return None
+    statuses = {group.metadata.name: placed_gang(group) for group in groups}
+    exist = f"{len(groups)} of {len(groups)} PodGroups exist"
+    ready = Condition(READY, true=True, reason=Reason.POD_GROUPS_EXIST, message=exist)
+    scheduled = _scheduled(statuses, "")
+    began = _started_at(owner, runner)
+    gangs = tuple(GangStatus(Reason.SCHEDULED, began, group.placed_at) for group in groups)
+    return GroupingStatus(ready, scheduled, gangs, _gangs_placed(owner, gangs, scheduled))
+
+
 def not_ready(failure: GroupingFailure) -> Condition:
     """Return the condition PodGroupsReady of an owner whose groups cannot be made."""
     return Condition(READY, true=False, reason=failure.reason, message=failure.message)
 
 
-def _dropped_settings(resolved: ResolvedOwner) -> str:
+def dropped_settings(resolved: ResolvedOwner) -> str:
+    """Return the settings that the stored Workload of Muster's lacks, with their feature gates, as text."""
     workload = resolved.live.musters_workload
     if workload is None:
         return ""
@@ -175,7 +203,7 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
         return Condition(READY, true=False, reason=Reason.NOT_MUSTERS, message=message)
     notes: list[_Note] = [(None, foreign)] if foreign else []
     notes += _wrong_sizes(resolved, members)
-    dropped = _dropped_settings(resolved)
+    dropped = dropped_settings(resolved)
     if dropped:
         notes.append((Reason.FIELDS_DROPPED, f"dropped by the API server: {dropped}"))
     reason = next((reason for reason, _ in notes if reason), Reason.POD_GROUPS_EXIST)
@@ -271,7 +299,7 @@ def _gang_statuses(
     groups = {group.metadata.name: group for group in members.groups}
     pods_of = by_group(members.staying)
     first_jobs = _first_jobs(members.jobs)
-    started_at = _started_at(resolved)
+    started_at = _started_at(resolved.owner, resolved.live.runner)
     lost_at = turned_at(resolved.owner.status.conditions, condition_type(resolved.owner, SCHEDULED), "False")
     for leaf, suffix, name in resolved.pod_groups():
         group, pods, reason = groups.get(name), pods_of[name], reasons[name]
@@ -323,9 +351,8 @@ def _first_jobs(jobs: Iterable[Job]) -> dict[str, datetime | None]:
     return first
 
 
-def _started_at(resolved: ResolvedOwner) -> datetime | None:
-    owner, runner = resolved.owner, resolved.live.runner or resolved.owner
-    resumed = (turned_at(one.status.conditions, "Suspended", "False") for one in (owner, runner))
+def _started_at(owner: OwnerObject, runner: OwnerObject | None) -> datetime | None:
+    resumed = (turned_at(one.status.conditions, "Suspended", "False") for one in (owner, runner or owner))
     return _latest(owner.metadata.created_at, *resumed)
 
 

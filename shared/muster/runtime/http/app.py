@@ -1,17 +1,20 @@
-"""The Flask app of a process: events, probes and metrics over HTTP. The only module that uses Flask."""
+"""The app of a process: events straight from WSGI, probes and metrics from Flask, which nothing else uses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
+from werkzeug.http import HTTP_STATUS_CODES
+from werkzeug.wsgi import get_input_stream
 
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
 from muster.runtime.http.readiness import State
-from muster.runtime.http.responses import BODY_LIMIT, HttpAnswer
+from muster.runtime.http.responses import BODY_LIMIT
 from muster.runtime.telemetry.metrics import CONTENT_TYPE, exposition_of
 
 Receiver = Handler | DeadLetters
@@ -41,24 +44,12 @@ def app_of(functions: Sequence[Receiver], ready: Callable[[], State]) -> Flask:
 
     All but 2xx have the body `{"reason": ..., "message": ...}`.
     """
-    app = Flask("muster", static_folder=None)
-    app.url_map.strict_slashes = False  # Flask would redirect an empty path, which no broker follows
-    app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
     by_path = {f"/{path_of(function.name)}": function for function in functions}
     if len(functions) == 1:
-        by_path["/"] = functions[0]
-    accepted = ", ".join(by_path)
-
-    def receive() -> Response:
-        function = by_path[request.url_rule.rule if request.url_rule else "/"]
-        try:
-            body = request.get_data(cache=False)
-        except RequestEntityTooLarge:
-            return _response(function.refuse(dict(request.headers)))
-        return _response(function.handle(dict(request.headers), body))
-
-    for path in by_path:
-        app.add_url_rule(path, path, receive, methods=["POST"])
+        by_path[""] = functions[0]
+    accepted = ", ".join(path or "/" for path in by_path)
+    app = Flask("muster", static_folder=None)
+    app.wsgi_app = _EventsFirst(by_path, app.wsgi_app)  # type: ignore[method-assign]
     _add_probes(app, functions, ready)
 
     @app.get("/")
@@ -67,11 +58,7 @@ def app_of(functions: Sequence[Receiver], ready: Callable[[], State]) -> Flask:
 
     @app.errorhandler(HTTPException)
     def refuse(error: HTTPException) -> Response:
-        refusal = _text(error.code or 500, f"{error.name}: events are accepted by POST {accepted} only.")
-        allowed = error.get_response().headers.get("Allow")
-        if allowed:
-            refusal.headers["Allow"] = allowed
-        return refusal
+        return _text(error.code or 500, f"{error.name}: events are accepted by POST {accepted} only.")
 
     return app
 
@@ -92,12 +79,31 @@ def _add_probes(app: Flask, functions: Sequence[Receiver], ready: Callable[[], S
         return Response(exposition, content_type=CONTENT_TYPE)
 
 
-def _response(answer: HttpAnswer) -> Response:
-    response = Response(answer.body, answer.status, headers=dict(answer.headers))
-    if not answer.body:
-        # Flask adds a content type, by which a broker would look for a CloudEvent in an empty answer.
-        del response.headers["Content-Type"]
-    return response
+class _EventsFirst:
+    """WSGI middleware that answers events itself: Flask takes longer for a request than most events need."""
+
+    def __init__(self, by_path: Mapping[str, Receiver], others: Any) -> None:
+        self._by_path = by_path
+        self._others = others
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        function = self._by_path.get(environ.get("PATH_INFO", "").rstrip("/"))
+        if function is None or environ["REQUEST_METHOD"] != "POST":
+            answered: Iterable[bytes] = self._others(environ, start_response)
+            return answered
+        headers = {
+            name.removeprefix("HTTP_").replace("_", "-").lower(): value
+            for name, value in environ.items()
+            if name.startswith("HTTP_") or name == "CONTENT_TYPE"
+        }
+        try:
+            body = get_input_stream(environ, max_content_length=BODY_LIMIT).read()
+            answer = function.handle(headers, body)
+        except RequestEntityTooLarge:
+            answer = function.refuse(headers)
+        status = f"{answer.status} {HTTP_STATUS_CODES[answer.status]}"
+        start_response(status, [*answer.headers.items(), ("Content-Length", str(len(answer.body)))])
+        return [answer.body]
 
 
 def _text(status: int, text: str) -> Response:

@@ -17,7 +17,7 @@ LOGGER = logging.getLogger("muster")
 
 LEVELS = {
     OutcomeKind.DONE: logging.INFO,
-    OutcomeKind.NOTHING: logging.INFO,
+    OutcomeKind.NOTHING: logging.DEBUG,
     OutcomeKind.REQUEUE: logging.WARNING,
     OutcomeKind.UNREADABLE: logging.WARNING,
     OutcomeKind.BUG: logging.ERROR,
@@ -59,7 +59,9 @@ def configure(level: str) -> None:
 
 
 def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
-    """Write the log line of an event, or of an object of a sweep."""
+    """Write the log line of an event, or of an object of a sweep; at level DEBUG if nothing was to do."""
+    if not LOGGER.isEnabledFor(LEVELS[outcome.kind]):
+        return
     fields: dict[str, Any] = {"step": step} | more
     if outcome.subject:
         fields |= _named(outcome.subject)
