@@ -78,6 +78,7 @@ def connected(options: KubeconfigOptions, command: str) -> Iterator[Connection]:
         hint = "" if options.kubeconfig else "; set --kubeconfig or $KUBECONFIG"
         raise BadInput(f"{error}{hint}") from None
     with cluster_errors(client.url):
+        client.served_versions("apps")  # raises ClusterError if the API server does not answer
         yield Connection(client, kubeconfig)
 
 

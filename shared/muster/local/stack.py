@@ -129,7 +129,6 @@ class Stack:
 
     Raises:
         BadKubeconfigError, BadSettingError: a kubeconfig cannot be used.
-        ClusterError: the real cluster does not answer.
         LookupError: a trigger names a Service that has no step.
     """
 
@@ -193,7 +192,6 @@ class Stack:
         if self._kubeconfig is not None:
             self.client = self._kubeconfig.client("muster-run")
             self.url = self.client.url
-            self.client.served_versions("apps")  # raises ClusterError if the API server does not answer
             return Settings(kubeconfig=self._kubeconfig.paths)
         policies = [manifest for manifest in objects if "AdmissionPolicy" in manifest["kind"]]
         self.server = stops.enter_context(embedded_server(controllers=True, policies=policies))
