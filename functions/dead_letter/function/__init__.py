@@ -4,6 +4,6 @@
 def new() -> object:
     """Return the store of dead letters behind func's middleware, set up from the environment."""
     # Not at the top, as in the other functions: importing this package needs no func.
-    from muster.runtime.knative import serve_dead_letters  # noqa: PLC0415
+    from muster.runtime.knative import serve_step  # noqa: PLC0415
 
-    return serve_dead_letters()
+    return serve_step(None)

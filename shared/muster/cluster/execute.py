@@ -69,15 +69,12 @@ class _Execution:
 
     def carry_out(self, action: Action) -> None:
         """Carry out an action, or what its plan has in place of it if the API server refuses it."""
-        if self._update_refused:
-            return
         creates = action.verb is Verb.CREATE
         if creates and _parent_of(action) in self._refused_composites:
             self._leave_out_below(action)
             return
-        if creates and action.target in self._created:
-            return
-        if self._refused and action.verb is Verb.DELETE:
+        needless = action.target in self._created if creates else action.verb is Verb.DELETE and self._refused
+        if needless or self._update_refused:
             return
         known = self._refused.get(_cause_of(action)) if creates and self._refused else None
         error = known or self._write(action)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -66,10 +65,8 @@ class DeadLetter:
 
     def again(self) -> dict[str, Any]:
         """Return the event with its number of redrives increased, to be sent again."""
-        redrives = 0
-        with suppress(ValueError):
-            redrives = int(self.event.get(REDRIVES, 0))
-        return {**self.event, REDRIVES: str(redrives + 1)}
+        redrives = str(self.event.get(REDRIVES, ""))
+        return {**self.event, REDRIVES: str(int(redrives) + 1 if redrives.isdecimal() else 1)}
 
 
 def of_request(headers: Mapping[str, str], body: bytes) -> DeadLetter:
@@ -89,14 +86,8 @@ def of_request(headers: Mapping[str, str], body: bytes) -> DeadLetter:
 
 def to_config_map(letter: DeadLetter, namespace: str) -> dict[str, Any]:
     """Return the ConfigMap of a dead letter."""
-    details = {
-        "function": letter.function,
-        "code": letter.code,
-        "answer": letter.answer,
-        "about": letter.about,
-        "whole": str(letter.whole).lower(),
-        _EVENT: json.dumps(letter.event),
-    }
+    details = {name: getattr(letter, name) for name in ("function", "code", "answer", "about")}
+    details |= {"whole": str(letter.whole).lower(), _EVENT: json.dumps(letter.event)}
     return {
         "apiVersion": CONFIGMAPS.api_version,
         "kind": CONFIGMAPS.kind,
@@ -123,8 +114,7 @@ def from_config_map(config_map: Mapping[str, Any]) -> DeadLetter:
 
 def _service(url: str) -> str:
     parts = urlsplit(url)
-    service, path = (parts.hostname or "").partition(".")[0], parts.path.strip("/")
-    return f"{service}/{path}" if service and path else service
+    return f"{(parts.hostname or '').partition('.')[0]}/{parts.path.strip('/')}".rstrip("/")
 
 
 def _answer(text: str) -> str:

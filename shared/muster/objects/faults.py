@@ -19,13 +19,9 @@ _BY_TYPE = {kind: words for words, kinds in _TYPES.items() for kind in kinds.spl
 
 _WITH_VALUE: Mapping[str, str] = {
     "literal_error": "must be {expected}",
-    "greater_than": "must be greater than {gt}",
     "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be less than {lt}",
     "less_than_equal": "must be at most {le}",
-    "string_too_short": "must have at least {min_length} characters",
     "string_too_long": "must have at most {max_length} characters",
-    "too_short": "has {actual_length} entries, at least {min_length} must be there",
     "too_long": "has {actual_length} entries, at most {max_length} are allowed",
 }
 

@@ -1,17 +1,12 @@
-"""Reads and writes YAML with libyaml's C parser where PyYAML was built with it: ten times as fast."""
+"""Reads and writes YAML with libyaml's C parser, which is ten times as fast."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import yaml
-
-try:
-    from yaml import CSafeDumper as SafeDumper
-    from yaml import CSafeLoader as _BaseLoader
-except ImportError:  # PyYAML was built without libyaml; the Python classes have the same interface
-    from yaml import SafeDumper  # type: ignore[assignment]
-    from yaml import SafeLoader as _BaseLoader  # type: ignore[assignment]
+from yaml import CSafeDumper as SafeDumper
+from yaml import CSafeLoader as _BaseLoader
 
 __all__ = ["SafeDumper", "SafeLoader", "load", "load_all"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from operator import itemgetter
 from threading import Lock
 
 from muster.cluster.errors import AlreadyExists, Gone, Unavailable
@@ -62,7 +61,10 @@ class DeadLetters:
 
     def _store(self, letter: DeadLetter) -> Outcome:
         """Store a letter unless it is stored already, then delete the oldest above the limit."""
-        message = f"{letter.function or 'a function'} {_how_it_failed(letter)}"
+        failed = (
+            f"answered {letter.code}: {letter.answer}" if letter.code else "gave no answer that is an event"
+        )
+        message = f"{letter.function or 'a function'} {failed}"
         config_map = dead_letters.to_config_map(letter, self.namespace)
         with self._lock:
             if self._kept is None:
@@ -85,9 +87,9 @@ class DeadLetters:
     def _stored(self) -> list[str]:
         """Return the names of the stored letters, oldest first."""
         config_maps = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
-        found = (body["metadata"] for body in config_maps)
-        letters = (letter for letter in found if letter["name"].startswith(dead_letters.PREFIX))
-        return [letter["name"] for letter in sorted(letters, key=itemgetter("creationTimestamp", "name"))]
+        found = [body["metadata"] for body in config_maps]
+        letters = sorted((of.get("creationTimestamp", ""), of["name"]) for of in found)
+        return [name for _, name in letters if name.startswith(dead_letters.PREFIX)]
 
     def _ref(self, name: str) -> ObjectRef:
         return ObjectRef(CONFIGMAPS.api_version, CONFIGMAPS.kind, self.namespace, name)
@@ -102,9 +104,3 @@ class DeadLetters:
             fields = {"event": letter.event["id"], "type": letter.event["type"], "about": letter.about}
             fields |= {"dead_letter": letter.name, "failed": letter.function, "code": letter.code}
         logs.outcome_line(NAME, outcome, **fields, duration_ms=round(seconds * 1000, 1))
-
-
-def _how_it_failed(letter: DeadLetter) -> str:
-    if not letter.code:
-        return "did not answer in time, or not with an event"
-    return f"answered {letter.code}: {letter.answer}" if letter.answer else f"answered {letter.code}"

@@ -53,11 +53,6 @@ class DeadlineClient:
         """Seconds until the deadline; not above 0 once it has passed."""
         return self._end - time.monotonic()
 
-    @property
-    def time_is_over(self) -> bool:
-        """Whether the deadline has passed."""
-        return self.seconds_left <= 0
-
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """See `Cluster`."""
         call = partial(self._cluster.get, resource, name, namespace)
@@ -68,8 +63,7 @@ class DeadlineClient:
     ) -> Objects:
         """See `Cluster`."""
         at = "" if self.newest and as_of != FROM_CACHE else as_of
-        options = {"labels": labels, "fields": fields, "as_of": at}
-        call = partial(self._cluster.list, resource, namespace, **options)
+        call = partial(self._cluster.list, resource, namespace, labels=labels, fields=fields, as_of=at)
         return self._read("list", resource, (namespace, labels, fields), call)
 
     def write(self, action: Action, manager: str) -> Object:
@@ -101,7 +95,7 @@ class DeadlineClient:
         return self._memory.answer((resource, verb, *of), forward) if remembered else forward()
 
     def _forward(self, verb: str, resource: str, call: Callable[[], T]) -> T:
-        if self.time_is_over:
+        if self.seconds_left <= 0:
             raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended after {self.calls} calls")
         with self._lock:
             self.calls += 1
@@ -110,7 +104,7 @@ class DeadlineClient:
                 answer = call()
         except ClusterError as error:
             self._on_call(verb, resource, str(error.status or "none"))
-            if isinstance(error, Unavailable) and not error.status and self.time_is_over:
+            if isinstance(error, Unavailable) and not error.status and self.seconds_left <= 0:
                 raise DeadlineExceeded(f"the {self._seconds:g} s for one event ended: {error}") from error
             raise
         self._on_call(verb, resource, "404" if answer is None and verb == "get" else "ok")

@@ -37,11 +37,6 @@ class Function:
         self._functions.wait_until_idle()
 
 
-def serve_dead_letters() -> Function:
-    """Return the function that keeps dead letters."""
-    return serve_step(None)
-
-
 def serve_step(step: Step | None) -> Function:
     """Return the function of a step, configured by the environment; None keeps dead letters."""
     settings = config.from_environment()

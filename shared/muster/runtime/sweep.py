@@ -103,7 +103,7 @@ class Sweeps:
                 raise
             return [self._noted(responses.of_error(error), event)], True
         for subject in subjects:
-            if cluster.time_is_over:
+            if cluster.seconds_left <= 0:
                 return outcomes, False
             outcome = self._outcome_by_lists(listed, subject) or self._run(cluster, subject)
             outcomes.append(self._noted(outcome, event))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from muster.cluster.interface import POLICY_NAMESPACE, Object, Objects
-from muster.objects.resources import Resource, SchedulingApi, by_kind
+from muster.objects.resources import Resource, SchedulingApi
 from muster.policy.model import Action
 
 _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?)(?P<value>[^,]*))?")
@@ -33,13 +33,9 @@ class Snapshot:
         # By group, kind and label, and then by value, so that the pods of one owner are found among all.
         self._labelled: dict[tuple[str, str, str], dict[str, Objects]] = {}
         for body in objects:
-            try:
-                resource = by_kind(body["apiVersion"], body["kind"])
-            except LookupError:
-                continue  # files may have kinds that Muster does not read
-            metadata = body["metadata"]
-            by_name = self._kinds[resource.group, resource.kind]
-            by_name[metadata.get("namespace", ""), metadata["name"]] = body
+            group, kind = body["apiVersion"].rpartition("/")[0], body["kind"]
+            name = body["metadata"].get("namespace", ""), body["metadata"]["name"]
+            self._kinds[group, kind][name] = body
 
     @property
     def namespaces(self) -> list[str]:
@@ -51,21 +47,15 @@ class Snapshot:
         return self._kinds[resource.group, resource.kind].get((namespace, name))
 
     def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        labels: str = "",
-        fields: str = "",
-        as_of: str = "",  # noqa: ARG002 - a snapshot has one state
+        self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
     ) -> Objects:
-        """Return all objects of a kind that match the selectors."""
-        found = [
+        """Return all objects of a kind that match the selectors, in the one state that there is."""
+        del as_of
+        return [
             body
             for body in self._candidates(resource, labels)
-            if namespace in ("", body["metadata"].get("namespace", ""))
+            if namespace in ("", body["metadata"].get("namespace", "")) and _selected(body, labels, fields)
         ]
-        return [body for body in found if _selected(body, labels, fields)] if labels or fields else found
 
     def _candidates(self, resource: Resource, labels: str) -> Iterable[Object]:
         key, _, value = labels.partition("=")

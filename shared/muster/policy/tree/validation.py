@@ -104,26 +104,19 @@ def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFai
             f"{len(tree)} groups ({', '.join(root.name for root in tree)}), "
             f"but a Workload can have {TEMPLATE_LIMIT}",
         )
-    failure = next(filter(None, (_validate_leaf(leaf, kept=kept) for leaf in leaves)), None)
-    if failure is not None:
-        return failure
+    for leaf in leaves:
+        failure = _waits_for_itself(leaf) or _exclusive(leaf) or _differ(leaf, kept=kept)
+        if failure is not None:
+            return failure
     blocked = find_deadlock(tree)
     if blocked is None:
         return None
-    return GroupingFailure(Reason.WAITS_FOR_ITSELF, _deadlock_message(blocked), blocked.group.name)
-
-
-def _deadlock_message(blocked: Deadlock) -> str:
     members = "child groups" if blocked.group.children else "pods"
-    return (
+    message = (
         f"group {blocked.group.name}: needs {blocked.needed} {members} and has {blocked.at_once} "
         f"before {blocked.late} starts, which waits for it"
     )
-
-
-def _validate_leaf(leaf: Group, *, kept: bool) -> GroupingFailure | None:
-    priorities = None if kept else _priorities(leaf)
-    return _waits_for_itself(leaf) or _exclusive(leaf) or priorities or _schedulers(leaf)
+    return GroupingFailure(Reason.WAITS_FOR_ITSELF, message, blocked.group.name)
 
 
 def _waits_for_itself(leaf: Group) -> GroupingFailure | None:
@@ -166,32 +159,26 @@ def _waiting_for_index_0(pod_set: PodSet, group: str, pods: int) -> int:
     return max(0, pods - (1 if labels.by_job else pod_set.jobs))
 
 
-def _priorities(leaf: Group) -> GroupingFailure | None:
-    """Refuse pods of different priority in one PodGroup, or of different preemptionPolicy in a template."""
-    if len({pod_set.priority for pod_set in leaf.pod_sets}) == 1:
-        return None
-    for suffix in leaf.sizes:
-        together = leaf.pod_sets_at(suffix)
-        if len({pod_set.priority for pod_set in together}) > 1:
-            priorities = ", ".join(sorted({str(pod_set.priority) for pod_set in together}))
-            message = f"group {leaf.name}: {_paths(together)} have priorityClassName {priorities}"
-            return GroupingFailure(Reason.PODS_DIFFER, message, leaf.name)
-    if len({leaf.never_preempts_at(suffix) for suffix in leaf.sizes}) > 1:
-        message = f"group {leaf.name}: pods of {_paths(leaf.pod_sets)} differ in preemptionPolicy"
-        return GroupingFailure(Reason.PODS_DIFFER, message, leaf.name)
+def _differ(leaf: Group, *, kept: bool) -> GroupingFailure | None:
+    """Refuse pods of one PodGroup that differ in priority or scheduler, none of which would be placed.
+
+    All PodGroups of a template share its preemptionPolicy, which has to be that of their pods.
+    """
+    for pods in map(leaf.pod_sets_at, leaf.sizes):
+        priorities = {pod_set.priority for pod_set in pods}
+        schedulers = {shortened(pod_set.template.spec.scheduler_name) for pod_set in pods}
+        if len(priorities) > 1 and not kept:
+            names = ", ".join(sorted({str(priority) for priority in priorities}))
+            return _pods_differ(leaf, f"{_paths(pods)} have priorityClassName {names}")
+        if len(schedulers) > 1:
+            return _pods_differ(leaf, f"{_paths(pods)} have schedulerName {', '.join(sorted(schedulers))}")
+    if not kept and len({leaf.never_preempts_at(suffix) for suffix in leaf.sizes}) > 1:
+        return _pods_differ(leaf, f"pods of {_paths(leaf.pod_sets)} differ in preemptionPolicy")
     return None
 
 
-def _schedulers(leaf: Group) -> GroupingFailure | None:
-    if len({pod_set.template.spec.scheduler_name for pod_set in leaf.pod_sets}) == 1:
-        return None
-    for suffix in leaf.sizes:
-        together = leaf.pod_sets_at(suffix)
-        names = {shortened(pod_set.template.spec.scheduler_name) for pod_set in together}
-        if len(names) > 1:
-            message = f"group {leaf.name}: {_paths(together)} have schedulerName {', '.join(sorted(names))}"
-            return GroupingFailure(Reason.PODS_DIFFER, message, leaf.name)
-    return None
+def _pods_differ(leaf: Group, what: str) -> GroupingFailure:
+    return GroupingFailure(Reason.PODS_DIFFER, f"group {leaf.name}: {what}", leaf.name)
 
 
 def _paths(pod_sets: tuple[PodSet, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from threading import Lock, Thread
 
-from muster.cluster.errors import ClusterError, Forbidden, Gone
+from muster.cluster.errors import ClusterError
 from muster.cluster.interface import RawCluster
 from muster.cluster.permissions import Permissions, missing_permissions
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
@@ -22,8 +22,7 @@ class Readiness:
     """Checks the API server, and keeps the result for callers that cannot wait.
 
     A function that is not ready gets no events, and so removes no gates. Therefore it is ready as soon as the
-    API server answers; missing APIs and permissions are in the message only. An event that needs a missing
-    permission is answered with 503 and retried by the broker, all others are handled.
+    API server answers; missing APIs and permissions are in the message only.
     """
 
     def __init__(
@@ -35,8 +34,7 @@ class Readiness:
         namespace: str = "",
     ) -> None:
         self._cluster, self._namespace = cluster, namespace
-        self._function, self._manager = function, manager
-        self._not_granted = permissions
+        self._function, self._manager, self._not_granted = function, manager, permissions
         self._logged_message = ""
         self._asking = Lock()
         self._known: State = (False, "the API server has not answered yet")
@@ -72,17 +70,11 @@ class Readiness:
         return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
 
     def _not_allowed(self) -> str:
-        try:
-            self._not_granted = missing_permissions(
-                self._cluster, self._not_granted, self._namespace, self._manager
-            )
-        except (Forbidden, Gone) as error:
-            message = f"permissions could not be checked: {error.message}"
-        else:
-            missing = sorted(map(str, self._not_granted))
-            where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
-            advice = f"may not {', '.join(missing)} {where}: kubectl apply -k eventing/rbac"
-            message = advice if missing else ""
+        of = self._cluster, self._not_granted, self._namespace, self._manager
+        self._not_granted = missing_permissions(*of)
+        missing = ", ".join(sorted(map(str, self._not_granted)))
+        where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
+        message = f"may not {missing} {where}: kubectl apply -k eventing/rbac" if missing else ""
         if message != self._logged_message:
             reason = Reason.PERMISSION_MISSING if message else Reason.PERMISSIONS_GRANTED
             fields = {"step": self._function, "reason": reason}
