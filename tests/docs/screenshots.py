@@ -18,7 +18,7 @@ from tests.support.processes import MUSTER
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 COLUMNS = 80
-PICTURES = {"run": ("run",), "run-verbose": ("run", "--story", "indexed-job", "--verbose")}
+PICTURES = {"run": ("run",)}
 """The name of each picture, and the arguments of `muster`."""
 
 _FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
