@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from muster.cli import main
@@ -88,7 +88,6 @@ def test_a_recorded_story_is_replayed_by_the_embedded_server(story: Recorded) ->
     )
     assert result.exit_code == 0, result.output
     (group,) = (obj for obj in story.end.objects if obj["kind"] == "PodGroup")
-    name = f"PodGroup team-a/{group['metadata']['name']}"
-    (line,) = (line for line in result.stdout.splitlines() if line.startswith(name))
-    assert "minCount 3" in line
-    assert re.findall(r"\b\d+\b", line.rpartition(";")[2]) == ["0", "3", "0"]
+    (made,) = yaml.safe_load(result.stdout.partition("\n\n")[2])["podGroups"]
+    assert (made["name"], made["schedulingPolicy"]) == (group["metadata"]["name"], {"gang": {"minCount": 3}})
+    assert made["pods"] == {"total": 3, "gated": 0, "bound": 0}

@@ -13,7 +13,7 @@ from muster.cli.overlays import overlay_option
 from muster.replay.files import read_events, time_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, is_musters_group, replay
 from muster.replay.snapshots import choose_for, objects_of_events, read_snapshots
-from muster.replay.summary import Summary, as_lines, summarize
+from muster.replay.summary import summarize
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -71,7 +71,8 @@ def command(
             raise CommandError(str(error)) from None
     summary = summarize(result.objects)
     if output == "text":
-        _print(result, summary, len(requests))
+        _print(result, len(requests))
+        echo_data(summary, "yaml")
     else:
         echo_data({**summary, "functions": _counts(result)}, output)
     for event in result.dead_letters:
@@ -90,7 +91,7 @@ def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
     return {step: dict(sorted(reasons.items())) for step, reasons in sorted(counts.items())}
 
 
-def _print(result: ReplayResult, summary: Summary, events: int) -> None:
+def _print(result: ReplayResult, events: int) -> None:
     acted = [activity for activity in result.activities if activity.acted]
     click.echo(
         f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:"
@@ -99,5 +100,3 @@ def _print(result: ReplayResult, summary: Summary, events: int) -> None:
         event = f"{activity.about} {activity.trigger}".strip()
         click.echo(f"  {activity.step:<18} {event}: {activity.reason}, writes: {activity.actions}")
     click.echo()
-    for line in as_lines(summary):
-        click.echo(line)

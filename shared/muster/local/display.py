@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -28,30 +27,10 @@ def console() -> Console:
     return stdout if stdout.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
 
 
-@dataclass(frozen=True)
-class Branch:
-    """A node of the tree of owners, Workloads and groups; its mark is GOOD, WAITING, BAD or ""."""
-
-    text: str
-    mark: str
-    children: tuple[Branch, ...] = ()
-
-
-def owner_trees(objects: Objects) -> list[Branch]:
+def owner_trees(objects: Objects) -> list[Tree]:
     """Return a tree for each root owner: its Workload, and the Workload's groups with their nodes."""
     roots = [body for body in objects if body["kind"] in OWNER_KINDS and not _has_controller(body)]
     return [_owner_tree(root, objects) for root in sorted(roots, key=_name)]
-
-
-def render_tree(branch: Branch, parent: Tree | None = None) -> Tree:
-    """Return a branch as a rich Tree, added to its parent."""
-    label = Text(branch.text)
-    if branch.mark:
-        label.append(f" {branch.mark}", _STYLES[branch.mark])
-    tree = Tree(label) if parent is None else parent.add(label)
-    for child in branch.children:
-        render_tree(child, tree)
-    return tree
 
 
 class Lines:
@@ -75,9 +54,10 @@ class Lines:
     def add_jobs(self, objects: Objects) -> None:
         """Print the trees of jobs that were placed or refused since the last time."""
         for tree in owner_trees(objects):
-            if tree.mark != WAITING and repr(tree) not in self._shown:
-                self._shown.add(repr(tree))
-                self._console.print(render_tree(tree))
+            text = "\n".join(str(segment.text) for segment in self._console.render(tree))
+            if not str(tree.label).endswith(WAITING) and text not in self._shown:
+                self._shown.add(text)
+                self._console.print(tree)
 
 
 def story_report(run: StoryRun, activities: Sequence[Activity], *, every_check: bool) -> RenderableType:
@@ -94,7 +74,7 @@ def story_report(run: StoryRun, activities: Sequence[Activity], *, every_check: 
     counts = ", ".join(f"{step} {count}" for step, count in writes.items()) or "none"
     return Group(
         Text(headline, f"bold {_STYLES[mark]}"),
-        *map(render_tree, owner_trees(run.objects)),
+        *owner_trees(run.objects),
         *_check_lines(run, every_check=every_check),
         Text(f"  writes: {counts}\n"),
     )
@@ -110,43 +90,47 @@ def _check_lines(run: StoryRun, *, every_check: bool) -> Iterator[Text]:
         yield Text(f"  {len(run.checks)} checks passed")
 
 
-def _owner_tree(root: Object, objects: Objects) -> Branch:
+def _owner_tree(root: Object, objects: Objects) -> Tree:
     metadata = root["metadata"]
     owned = [body for body in objects if _owned_by(body, metadata["uid"])]
     groups = sorted((body for body in owned if body["kind"] == "PodGroup"), key=_name)
-    leaves = tuple(_group_branch(group, objects) for group in groups)
-    workloads = [body for body in owned if body["kind"] == "Workload"]
-    children = tuple(Branch(f"Workload {_name(workload)}", "", leaves) for workload in workloads) or leaves
-    text = f"{root['kind']} {metadata['namespace']}/{metadata['name']}"
-    conditions = {condition["type"]: condition for condition in muster_conditions(root)}
-    scheduled = conditions.get("PodGroupsScheduled")
-    if scheduled is None:
-        return Branch(text, WAITING, children)
-    if scheduled["status"] != "True" and leaves and all(leaf.mark == GOOD for leaf in leaves):
-        return Branch(f"{text}  placed, its condition follows", WAITING, children)
-    failed = scheduled["reason"] in {"Unschedulable", "SchedulerError"}
-    mark = GOOD if scheduled["status"] == "True" else BAD if failed else WAITING
-    return Branch(f"{text}  {scheduled['reason']}", mark, children)
+    labels = [_group_label(group, objects) for group in groups]
+    scheduled = {one["type"]: one for one in muster_conditions(root)}.get("PodGroupsScheduled", {})
+    reason, mark = scheduled.get("reason", ""), WAITING
+    if scheduled.get("status") == "True":
+        mark = GOOD
+    elif labels and all(label.plain.endswith(GOOD) for label in labels):
+        reason = "placed, its condition follows"
+    elif reason in {"Unschedulable", "SchedulerError"}:
+        mark = BAD
+    tree = above = Tree(_label(f"{root['kind']} {metadata['namespace']}/{metadata['name']}  {reason}", mark))
+    for workload in owned:
+        if workload["kind"] == "Workload":
+            above = tree.add(f"Workload {_name(workload)}")
+    for label in labels:
+        above.add(label)
+    return tree
 
 
-def _group_branch(group: Object, objects: Objects) -> Branch:
-    metadata, spec = group["metadata"], group["spec"]
-    group_key = (metadata["name"], metadata["namespace"])
-    pods = [
-        body
-        for body in objects
-        if body["kind"] == "Pod" and (group_of(body), body["metadata"]["namespace"]) == group_key
-    ]
+def _group_label(group: Object, objects: Objects) -> Text:
+    """Return how many pods of a group are bound, and on which nodes."""
+    spec, place = group["spec"], (_name(group), group["metadata"]["namespace"])
+    every = (body for body in objects if body["kind"] == "Pod")
+    pods = [pod for pod in every if (group_of(pod), pod["metadata"]["namespace"]) == place]
     nodes = Counter(pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName"))
     gang = spec["schedulingPolicy"].get("gang")
     expected = max(gang["minCount"] if gang else 1, len(pods))
-    template = (spec.get("workloadRef") or {}).get("templateName", metadata["name"])
-    bound, gated = nodes.total(), sum(is_gated(pod) for pod in pods)
+    template = (spec.get("workloadRef") or {}).get("templateName", _name(group))
+    bound, gated = nodes.total(), sum(map(is_gated, pods))
     places = ", ".join(f"{node} x{count}" if count > 1 else node for node, count in sorted(nodes.items()))
     text = f"{'gang' if gang else 'basic'} {template} {bound}/{expected} "
     text += f"on {places}" if nodes else "pods have a node"
     text += f", {gated} gated" if gated else ""
-    return Branch(text, GOOD if bound >= expected else WAITING)
+    return _label(text, GOOD if bound >= expected else WAITING)
+
+
+def _label(text: str, mark: str) -> Text:
+    return Text(text).append(f" {mark}", _STYLES[mark])
 
 
 def _name(body: Object) -> str:

@@ -29,12 +29,8 @@ def read_text(path: Path) -> str:
     try:
         content = path.read_bytes()
         return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
-    except UnicodeDecodeError as error:
-        raise BadFileError(str(path), f"is not UTF-8 at byte {error.start}") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise BadFileError(str(path), "cannot be decompressed") from None
-    except OSError as error:
-        raise BadFileError(str(path), error.strerror or "cannot be read") from None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise BadFileError(str(path), getattr(error, "strerror", None) or str(error)) from None
 
 
 def format_suffix(path: Path) -> str:

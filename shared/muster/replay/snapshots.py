@@ -5,7 +5,7 @@ A List with the field `moment` is a moment of a recording, as `muster.replay.rec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,19 +141,11 @@ def _objects(location: str, document: Any) -> Iterator[Object]:
     if not isinstance(document, dict):
         raise BadFileError(location, "is not a Kubernetes object")
     kind = document.get("kind")
-    if isinstance(document.get("items"), list) and (kind is None or str(kind).endswith("List")):
+    if isinstance(document.get("items"), list) and kind in (None, "List"):
         for number, entry in enumerate(document["items"]):
-            yield from _objects(f"{location}: items[{number}]", _with_kind(entry, document))
+            yield from _objects(f"{location}: items[{number}]", entry)
         return
     yield _checked(location, document)
-
-
-def _with_kind(entry: Any, collection: Mapping[str, Any]) -> Any:
-    """Return an item with the kind of its typed list: the API server omits it in the items of a JobList."""
-    kind = str(collection.get("kind", "")).removesuffix("List")
-    if not isinstance(entry, dict) or not kind:
-        return entry
-    return {"apiVersion": collection.get("apiVersion"), "kind": kind, **entry}
 
 
 def _checked(location: str, body: Object) -> Object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from muster.policy.group_labels import GATE
@@ -39,31 +39,6 @@ def muster_conditions(owner: Object) -> list[Object]:
     conditions = (owner.get("status") or {}).get("conditions") or []
     named = [{**each, "type": str(each.get("type")).removeprefix(CONDITION_PREFIX)} for each in conditions]
     return [condition for condition in named if condition["type"] in MUSTER_CONDITIONS]
-
-
-def _policy_text(policy: Mapping[str, Any]) -> str:
-    gang = policy.get("gang")
-    return f"minCount {gang['minCount']}" if gang else "basic"
-
-
-def as_lines(summary: Summary) -> Iterator[str]:
-    """Yield the summary as lines of text."""
-    for workload in summary["workloads"]:
-        groups = ", ".join(f"{name} ({_policy_text(policy)})" for name, policy in workload["groups"].items())
-        yield f"Workload {workload['namespace']}/{workload['name']} of {workload['owner']}: {groups}"
-    for group in summary["podGroups"]:
-        pods = group["pods"]
-        counts = f"{pods['bound']} of {pods['total']} pods bound, {pods['gated']} gated"
-        name = f"{group['namespace']}/{group['name']}"
-        owners = ", ".join(group["owners"])
-        yield f"PodGroup {name}: {_policy_text(group['schedulingPolicy'])}, owners {owners}; {counts}"
-    for owner in summary["owners"]:
-        yield f"{owner['kind']} {owner['namespace']}/{owner['name']}"
-        for condition in owner["conditions"]:
-            status = f"{condition['type']:<19}{condition['status']:<6}"
-            yield f"  {status} {condition['reason']}: {condition['message']}"
-    if not any(summary.values()):
-        yield "no Workload, PodGroup or condition of Muster"
 
 
 def is_gated(pod: Object) -> bool:

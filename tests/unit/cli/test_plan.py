@@ -55,8 +55,7 @@ def test_status_and_deletion(plan: Plan) -> None:
 
 def test_objects_may_come_in_lists_and_several_files(muster: Muster, filed: Filed) -> None:
     """Files are merged, Lists are opened, and the last word about an object counts."""
-    typed = {key: value for key, value in a_job().items() if key not in {"kind", "apiVersion"}}
-    jobs = {"apiVersion": "batch/v1", "kind": "JobList", "items": [typed]}
+    jobs = {"apiVersion": "v1", "kind": "List", "items": [a_job()]}
     shrunk = {"apiVersion": "v1", "kind": "List", "items": [a_job(parallelism=1)]}
     arguments = ["plan", "create_workload", "--event", filed("event.json", an_event()), "-o", "json"]
     for name, content in (("n.yaml", as_yaml(a_namespace())), ("jobs.json", jobs), ("later.json", shrunk)):

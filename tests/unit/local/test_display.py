@@ -39,25 +39,25 @@ def a_tree(*nodes: str, status: str = "True", reason: str = "Scheduled") -> list
     [
         pytest.param(
             a_tree("", "", status="False", reason="Unschedulable"),
-            ("Job team-a/llama  Unschedulable", display.BAD),
-            ("gang main 0/2 pods have a node, 2 gated", display.WAITING),
+            "Job team-a/llama  Unschedulable ✘",
+            "gang main 0/2 pods have a node, 2 gated …",
             id="refused",
         ),
         pytest.param(
             a_tree("node-1", "node-1", status="False", reason="Unschedulable"),
-            ("Job team-a/llama  placed, its condition follows", display.WAITING),
-            ("gang main 2/2 on node-1 x2", display.GOOD),
+            "Job team-a/llama  placed, its condition follows …",
+            "gang main 2/2 on node-1 x2 ✔",
             id="placed a moment after it was refused",
         ),
     ],
 )
 def test_a_tree_has_the_condition_of_the_owner_and_the_nodes_of_each_group(
-    objects: list[Any], owner: tuple[str, str], group: tuple[str, str]
+    objects: list[Any], owner: str, group: str
 ) -> None:
     """Each with a mark."""
     (tree,) = display.owner_trees(objects)
     (branch,) = tree.children
-    assert ((tree.text, tree.mark), (branch.text, branch.mark)) == (owner, group)
+    assert (str(tree.label), str(branch.label)) == (owner, group)
 
 
 class _Listener:
