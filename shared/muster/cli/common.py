@@ -32,9 +32,7 @@ def errors_as_bad_input() -> Iterator[None]:
     """Turn BadFileError and LookupError into BadInput."""
     try:
         yield
-    except BadFileError as error:
-        raise BadInput(str(error)) from None
-    except LookupError as error:
+    except (BadFileError, LookupError) as error:
         raise BadInput(str(error.args[0])) from None
 
 

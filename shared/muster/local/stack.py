@@ -126,10 +126,6 @@ class Stack:
     Attributes:
         server: the embedded API server; None with a real cluster.
         function_urls: the URL of each function by its subscriber, see `running_functions`.
-
-    Raises:
-        BadKubeconfigError, BadSettingError: a kubeconfig cannot be used.
-        LookupError: a trigger names a Service that has no step.
     """
 
     client: Client

@@ -1,10 +1,8 @@
 """Remove from objects what may be secret, so that recordings can be passed on.
 
-Secrets are never recorded. Other objects lose fields that may hold a secret and that no step reads: values of
-environment variables and HTTP headers, command lines, attributes of CSI volumes,
-messages of ended containers, passwords and tokens in URLs, annotations in which a tool stores the applied
-object, and managedFields. The types of the remaining fields do not change, so an object stays valid for its
-kind.
+Secrets are never recorded. Other objects lose what no step reads: values of environment variables and HTTP
+headers, command lines, attributes of CSI volumes, messages of ended containers, passwords and tokens in URLs,
+annotations in which a tool stores the applied object, and managedFields. The types of fields do not change.
 """
 
 from __future__ import annotations
