@@ -6,9 +6,8 @@ import argparse
 import time
 from importlib import import_module
 
-from bench import report
-from bench.figures import ROOT, Figure, progress
-from bench.subjects import FailedError
+from bench.figures import PAGE, Figure, figures, page, progress
+from bench.processes import FailedError
 from tests.cluster.modules import BuildFailed
 from tests.cluster.processes import NotReady
 
@@ -24,20 +23,15 @@ def main() -> None:
     if unknown := sorted(set(given.figures) - set(FIGURES)):
         parser.error(f"no figure {', '.join(unknown)}; there are {', '.join(FIGURES)}")
     for name in given.figures or FIGURES:
+        began = time.monotonic()
+        progress(f"\n{name}: measuring, up to ten minutes")
         try:
-            _measure(name)
+            figure: Figure = import_module(f"bench.{name.replace('-', '_')}").measure()
         except (FailedError, BuildFailed, NotReady) as error:
             raise SystemExit(f"{name}: {error}") from None
-    report.write(FIGURES)
-    progress(f"{report.PAGE.relative_to(ROOT)} is written")
-
-
-def _measure(name: str) -> None:
-    started = time.monotonic()
-    progress(f"\n{name}: measuring, up to ten minutes")
-    figure: Figure = import_module(f"bench.{name.replace('-', '_')}").measure()
-    path = figure.save()
-    progress(f"{name}: {path.relative_to(ROOT)} after {time.monotonic() - started:.0f} s")
+        figure.save()
+        progress(f"{name}: {time.monotonic() - began:.0f} s")
+    PAGE.write_text(page(figures(FIGURES)))
 
 
 if __name__ == "__main__":

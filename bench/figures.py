@@ -1,24 +1,33 @@
-"""The typed result of a benchmark, and its raw data as JSON in bench/results."""
+"""What was measured: raw data as JSON in bench/results, and docs/speed.md, which compares them with goals."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter
 
-from bench.samples import Summary, ratios
-
 ROOT = Path(__file__).parents[1]
-RESULTS = Path(__file__).parent / "results"
+RESULTS = ROOT / "bench" / "results"
+PAGE = ROOT / "docs" / "speed.md"
+HEAD = """# Speed
+
+Each figure is measured beside a reference in the same run: [bench](../bench/README.md) says how. `×` is the
+median of the ratios to the reference in the same round: ratios carry over to other machines, absolute figures
+do not. A row with several subjects has their lowest and highest median.
+Why goals are missed: [decision 8](decisions/0008-where-the-time-of-a-gang-goes.md).
+`make bench` writes this page from the raw data in [bench/results](../bench/results).
+"""
 
 Result = TypeVar("Result")
 
@@ -48,36 +57,23 @@ class Measure:
         name: what was measured, such as `process start to first answer`.
         unit: of the samples, such as `ms`; empty for a count.
         samples: by subject; those at the same position are of the same round.
-        group: the table that shows it.
-        reference: the subject that the others are compared with; empty for none.
-        at: the size that it was measured at, for a curve over sizes.
-        axis: what `at` counts, such as `pods of the gang`.
+        group: what it belongs to.
         goals: limits that docs/speed.md compares the medians with.
-        note: a sentence for the table.
     """
 
     name: str
     unit: str
-    samples: Mapping[str, tuple[float, ...]]
+    samples: Mapping[str, Sequence[float]]
     group: str = ""
-    reference: str = ""
-    at: float | None = None
-    axis: str = ""
-    goals: tuple[Goal, ...] = ()
-    note: str = ""
-
-    def summary(self, subject: str) -> Summary:
-        """Return median and quartiles of a subject."""
-        return Summary.of(self.samples[subject])
-
-    def ratio(self, subject: str, reference: str = "") -> Summary:
-        """Return median and quartiles of a subject's ratios to a reference, round by round."""
-        return Summary.of(ratios(self.samples[subject], self.samples[reference or self.reference]))
+    goals: Sequence[Goal] = ()
 
     def reached(self, goal: Goal) -> float:
-        """Return what a goal limits: the median of the subject, or of its ratios."""
-        summary = self.ratio(goal.subject, goal.reference) if goal.reference else self.summary(goal.subject)
-        return summary.median
+        """Return what a goal limits: the median of the subject, or of its ratios, round by round."""
+        samples = self.samples[goal.subject]
+        if not goal.reference:
+            return statistics.median(samples)
+        pairs = zip(samples, self.samples[goal.reference], strict=True)
+        return statistics.median(sample / base for sample, base in pairs)
 
     def met(self, goal: Goal) -> bool:
         """Return whether a goal is reached."""
@@ -106,14 +102,9 @@ class Environment:
     @classmethod
     def now(cls) -> Environment:
         """Return that of this machine."""
-        model = re.search(r"^model name\s*: (.*)$", _read("/proc/cpuinfo"), re.MULTILINE)
-        commit = subprocess.run(
-            ["git", "describe", "--always", "--dirty=+"],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        model = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        describe = ["git", "describe", "--always", "--dirty=+"]
+        commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=False)
         return cls(
             date=datetime.now(UTC).date().isoformat(),  # noqa: TID251 - a result has its date
             commit=commit.stdout.strip(),
@@ -129,40 +120,79 @@ class Figure:
 
     Attributes:
         name: as in `make bench FIGURE=cold-start`.
-        title: the heading of its page.
-        description: a paragraph on what is measured and how.
-        environment: where and when.
+        title: the heading of its chapter.
         measures: the measured quantities.
+        environment: where and when.
     """
 
     name: str
     title: str
-    description: str
-    environment: Environment
-    measures: tuple[Measure, ...]
+    measures: Sequence[Measure]
+    environment: Environment = field(default_factory=Environment.now)
 
-    def save(self, folder: Path = RESULTS) -> Path:
-        """Write the raw data to `<folder>/<name>.json` and return the path."""
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{self.name}.json"
-        path.write_bytes(_FIGURE.dump_json(self, indent=1, exclude_defaults=True) + b"\n")
-        return path
-
-    @classmethod
-    def load(cls, path: Path) -> Figure:
-        """Return the figure that `save` wrote."""
-        return _FIGURE.validate_json(path.read_bytes())
+    def save(self) -> None:
+        """Write the raw data to bench/results: a measure in each line."""
+        head = {"name": self.name, "title": self.title, "environment": asdict(self.environment)}
+        measures = ",\n".join(json.dumps(asdict(measure), ensure_ascii=False) for measure in self.measures)
+        text = f'{json.dumps(head)[:-1]}, "measures": [\n{measures}\n]}}\n'
+        (RESULTS / f"{self.name}.json").write_text(text)
 
 
-_FIGURE: TypeAdapter[Figure] = TypeAdapter(Figure)
+def figures(names: Iterable[str]) -> list[Figure]:
+    """Return the figures of these names that have been measured, in this order."""
+    adapter = TypeAdapter(Figure)
+    paths = [RESULTS / f"{name}.json" for name in names]
+    return [adapter.validate_json(path.read_bytes()) for path in paths if path.exists()]
+
+
+def page(results: Iterable[Figure]) -> str:
+    """Return the text of docs/speed.md."""
+    return "\n".join([HEAD, *map(chapter, results)])
+
+
+def chapter(figure: Figure) -> str:
+    """Return the goals of a figure, and how far they are met."""
+    where = figure.environment
+    rows: dict[tuple[str, Goal], list[tuple[Measure, Goal]]] = {}
+    for measure in figure.measures:
+        for goal in measure.goals:
+            anybodys = Goal("", goal.limit, goal.reference, goal.at_least)
+            rows.setdefault((_label(measure), anybodys), []).append((measure, goal))
+    machine = f"{where.processor} (load {where.load:g}), Python {where.python}"
+    head = f"## {figure.title}\n\nMeasured {where.date} on {machine}, commit {where.commit}.\n"
+    table = "| goal | limit | measured | met |\n| --- | --- | --- | --- |"
+    return "\n".join([head, table, *map(_row, rows.values()), ""])
+
+
+def _label(measure: Measure) -> str:
+    return f"{measure.name}, {measure.unit}" if measure.unit else measure.name
+
+
+def _row(goals: Sequence[tuple[Measure, Goal]]) -> str:
+    measure, goal = goals[0]
+    groups = {one.group for one, _ in goals}
+    what = f"{measure.group}: " if len(groups) == 1 and measure.group else ""
+    unit = f" × {goal.reference}" if goal.reference else f" {measure.unit}".rstrip()
+    reached = sorted(one.reached(limit) for one, limit in goals)
+    ends = " to ".join(dict.fromkeys(map(number, (reached[0], reached[-1]))))
+    met = sum(one.met(limit) for one, limit in goals)
+    verdict = ("yes" if met else "**no**") if len(goals) == 1 else f"{met} of {len(goals)}"
+    limit = f"{'≥' if goal.at_least else '≤'} {number(goal.limit)}"
+    return f"| {what}{_label(measure)} | {limit}{unit} | {ends}{unit} | {verdict} |"
+
+
+def number(value: float) -> str:
+    """Return a number with three significant digits, `1,230` or `0.0123`."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
 def in_turns(subjects: Mapping[str, Callable[[], Result]], rounds: int) -> dict[str, list[Result]]:
     """Call every subject once per round (A B A B …) and return the results by subject."""
     results: dict[str, list[Result]] = {name: [] for name in subjects}
-    for number in range(rounds):
+    for round_number in range(rounds):
         for name, measure in subjects.items():
-            progress(f"round {number + 1} of {rounds}: {name}")
+            progress(f"round {round_number + 1} of {rounds}: {name}")
             results[name].append(measure())
     return results
 
@@ -180,8 +210,3 @@ def samples(
 def progress(line: str) -> None:
     """Print a line for whoever waits, to stderr."""
     print(line, file=sys.stderr, flush=True)
-
-
-def _read(path: str) -> str:
-    file = Path(path)
-    return file.read_text() if file.exists() else ""

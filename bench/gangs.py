@@ -1,32 +1,101 @@
-"""Gangs of four pods on a real API server, each in the state in which an event reaches a step."""
+"""A real kube-apiserver on which nothing reacts, and gangs in the state in which an event reaches a step."""
 
 from __future__ import annotations
 
-import copy
+import itertools
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from bench.control_plane import ControlPlane
+from muster.cluster.http.client import Client
+from muster.cluster.kubeconfig import client_of
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, TRAINING_RUNTIMES, WORKLOADS, Resource
-from muster.policy.group_labels import GROUP, UID_CHARACTERS
-from muster.policy.owners.job import job_workload_name
 from muster.policy.sources.source import ANNOTATION
 from muster.runtime import steps
 from muster.runtime.handle import run_step
 from muster.simulator.clock import now
 from muster.simulator.controllers import shipped_runtime
+from muster.simulator.overlays import CLUSTER, load
 from muster.simulator.source import ChangeType, Mode, to_event
+from tests.cluster import controllers, manifests
+from tests.cluster.cluster import ClusterOptions, RealCluster, running
+from tests.e2e.support import admission
+from tests.e2e.support.muster import NAMESPACE
 from tests.e2e.support.owners import a_job
 
 Object = dict[str, Any]
 PODS_OF_A_GANG = 4
 MERGE = "application/merge-patch+json"
+_KNATIVE = ("eventing.knative.dev/", "serving.knative.dev/", "sources.knative.dev/")
+
+
+@dataclass
+class ControlPlane:
+    """A running API server.
+
+    Attributes:
+        cluster: its processes and credentials.
+        client: a client as administrator, safe to share between threads.
+    """
+
+    cluster: RealCluster
+    client: Client = field(init=False)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self.client = client_of(str(self.cluster.kubeconfig))
+
+    def must(
+        self, method: str, path: str, body: Any = None, content_type: str = "application/json"
+    ) -> Object:
+        """Send a request as administrator and return the body of its answer, which must be 2xx."""
+        status, answer = self.client.raw(method, path, body=body, content_type=content_type)
+        if status // 100 != 2:
+            raise RuntimeError(f"{method} {path}: {status} {answer}")
+        return dict(answer)
+
+    def all(self, resource: Resource, namespace: str) -> list[Object]:
+        """Return the objects of a kind in a namespace, each with its apiVersion and kind."""
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return [kind | item for item in self.must("GET", resource.path(namespace=namespace))["items"]]
+
+    def new_namespace(self) -> str:
+        """Create a namespace in which Jobs are marked, and return its name."""
+        name = f"bench-{next(self._numbers):03d}"
+        labels = {"muster.dev/gang-jobs": "enabled"}
+        self.must("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        if not admission.policies_at_work(self.cluster.api, name):
+            raise RuntimeError(f"Jobs in {name} are not marked")
+        return name
+
+    def new_file(self, name: str) -> Path:
+        """Return the path of a new file in the folder of logs, with this end of its name."""
+        return self.cluster.folder / f"{next(self._numbers):03d}-{name}"
+
+    def kubeconfig(self, step: str) -> Path:
+        """Write a kubeconfig of a step's service account."""
+        return self.cluster.credentials.kubeconfig(step, self.cluster.api.server, self.token(step))
+
+    def token(self, step: str) -> str:
+        """Return a token of a step's service account."""
+        account = step.replace("_", "-")
+        return controllers.service_account_token(self.cluster.api, NAMESPACE, account)
+
+
+@contextmanager
+def control_plane() -> Iterator[ControlPlane]:
+    """Build what is missing, and run a control plane for the length of a block."""
+    with running(ClusterOptions(controllers=(), types=("jobset", "trainer"))) as cluster:
+        plain = [manifest for manifest in load(CLUSTER) if not manifest["apiVersion"].startswith(_KNATIVE)]
+        manifests.apply(cluster.api, plain)
+        yield ControlPlane(cluster)
 
 
 @dataclass(frozen=True)
@@ -36,101 +105,51 @@ class Event:
     headers: Mapping[str, str]
     body: bytes
 
-    @classmethod
-    def about(cls, change: ChangeType, obj: Object) -> Event:
-        """Return the event of a change of an object."""
-        headers, body = to_event(change, obj, Mode.RESOURCE, "https://127.0.0.1")
-        return cls({**headers, "Ce-Id": str(uuid.uuid4()), "Ce-Time": now()}, body)
 
-    @property
-    def id(self) -> str:
-        """The `ce-id`."""
-        return self.headers["Ce-Id"]
+Gang = Mapping[str, Object]
+"""The first object of each kind of a gang."""
 
 
 @dataclass(frozen=True)
-class Gang:
-    """A gang, in the state in which an event reaches a step.
-
-    Attributes:
-        objects: by kind, sorted by name.
-    """
-
-    objects: Mapping[str, Sequence[Object]]
-
-    def happens(self, change: ChangeType, kind: Resource, edit: Callable[[Object], object] = bool) -> Event:
-        """Return the event of a change of the gang's object of a kind, which is edited for it."""
-        obj = copy.deepcopy(self.objects[kind.kind][0])
-        edit(obj)
-        return Event.about(change, obj)
-
-    @property
-    def identifiers(self) -> dict[str, str]:
-        """The names, UIDs and versions of its objects, by role; those of another gang have the same roles."""
-        known: dict[str, str] = {}
-        for kind, objects in self.objects.items():
-            for number, obj in enumerate(objects):
-                metadata, role = obj["metadata"], f"{kind} {number}"
-                known |= {f"{role} {key}": metadata[key] for key in ("name", "uid", "resourceVersion")}
-                known["namespace"] = metadata["namespace"]
-        if jobs := self.objects.get("Job"):
-            ref = KubernetesObject.read(jobs[0]).ref
-            known |= {"short uid": ref.uid[:UID_CHARACTERS], "workload": job_workload_name(ref)}
-        return known
-
-
-@dataclass(frozen=True)
-class Stage:
-    """How a gang gets into the state of an event.
+class State:
+    """The state of a gang in which an event reaches a step.
 
     Attributes:
         before: what happens to the Job, in order.
         kind: of the object that the event is about.
         change: of that object.
-        idle_kind: of the object of an event that shows by itself that there is nothing to do.
-        idle_edit: what is different about that object.
     """
 
     before: tuple[Callable[[ControlPlane, Object], None], ...]
     kind: Resource
     change: ChangeType
-    idle_kind: Resource
-    idle_edit: Callable[[Object], object]
 
     def event(self, gang: Gang) -> Event:
         """Return the event on which the step acts."""
-        return gang.happens(self.change, self.kind)
-
-    def idle_event(self, gang: Gang) -> Event:
-        """Return an event that shows by itself that there is nothing to do."""
-        return gang.happens(self.change, self.idle_kind, self.idle_edit)
+        headers, body = to_event(self.change, gang[self.kind.kind], Mode.RESOURCE, "https://127.0.0.1")
+        return Event({**headers, "Ce-Id": str(uuid.uuid4()), "Ce-Time": now()}, body)
 
 
-def prepare(plane: ControlPlane, stage: Stage, count: int) -> list[Gang]:
-    """Bring gangs into a state, in a new namespace."""
-    namespace = plane.new_namespace()
+def prepare(plane: ControlPlane, step: str, count: int) -> list[Gang]:
+    """Bring gangs into the state of a step's event, in a new namespace."""
+    state, namespace = STATES[step], plane.new_namespace()
     names = [f"gang-{number:03d}" for number in range(count)]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda name: _bring(plane, stage, namespace, name), names))
-    kinds = (TRAINING_RUNTIMES,) if stage.kind == TRAINING_RUNTIMES else (JOBS, PODS, WORKLOADS, POD_GROUPS)
-    found = {kind.kind: plane.all(kind, namespace) for kind in kinds}
-    return [Gang({kind: _named(objects, name) for kind, objects in found.items()}) for name in names]
-
-
-def _named(objects: Iterable[Object], name: str) -> list[Object]:
-    return sorted((obj for obj in objects if _name(obj).startswith(name)), key=_name)
+        list(pool.map(lambda name: _bring(plane, state, namespace, name), names))
+    found = sorted(plane.all(state.kind, namespace), key=_name)
+    return [{state.kind.kind: next(obj for obj in found if _name(obj).startswith(name))} for name in names]
 
 
 def _name(obj: Object) -> str:
     return str(obj["metadata"]["name"])
 
 
-def _bring(plane: ControlPlane, stage: Stage, namespace: str, name: str) -> None:
-    if stage.kind == TRAINING_RUNTIMES:
+def _bring(plane: ControlPlane, state: State, namespace: str, name: str) -> None:
+    if state.kind == TRAINING_RUNTIMES:
         plane.must("POST", TRAINING_RUNTIMES.path(namespace=namespace), _runtime(namespace, name))
         return
     job = plane.must("POST", JOBS.path(namespace=namespace), a_job(name, pods=PODS_OF_A_GANG))
-    for happens in stage.before:
+    for happens in state.before:
         happens(plane, job)
 
 
@@ -213,29 +232,13 @@ _GROUPS = (*_WORKLOAD, _run("create_pod_groups"))
 _PLACED = (*_GROUPS, _run("patch_pods"), _place)
 
 
-def _unmark(job: Object) -> None:
-    job["spec"]["template"]["metadata"]["labels"].pop(GROUP)
-
-
-def _ungate(pod: Object) -> None:
-    pod["spec"].pop("schedulingGates")
-
-
-def _as_created(job: Object) -> None:
-    job["metadata"]["generation"] = 1
-
-
-def _without_policy(runtime: Object) -> None:
-    runtime["metadata"]["annotations"].pop(ANNOTATION)
-
-
 _ADD, _UPDATE = ChangeType.ADD, ChangeType.UPDATE
-STAGES: Mapping[str, Stage] = {
-    "create_workload": Stage((), JOBS, _ADD, JOBS, _unmark),
-    "create_pod_groups": Stage(_WORKLOAD, WORKLOADS, _ADD, JOBS, _unmark),
-    "patch_pods": Stage(_GROUPS, POD_GROUPS, _ADD, PODS, _ungate),
-    "emit_conditions": Stage(_PLACED, POD_GROUPS, _UPDATE, JOBS, _as_created),
-    "resize_gang": Stage((*_PLACED, _shrink), JOBS, _UPDATE, JOBS, _as_created),
-    "mark_runtime": Stage((), TRAINING_RUNTIMES, _ADD, TRAINING_RUNTIMES, _without_policy),
+STATES: Mapping[str, State] = {
+    "create_workload": State((), JOBS, _ADD),
+    "create_pod_groups": State(_WORKLOAD, WORKLOADS, _ADD),
+    "patch_pods": State(_GROUPS, POD_GROUPS, _ADD),
+    "emit_conditions": State(_PLACED, POD_GROUPS, _UPDATE),
+    "resize_gang": State((*_PLACED, _shrink), JOBS, _UPDATE),
+    "mark_runtime": State((), TRAINING_RUNTIMES, _ADD),
 }
 """The event of each step in the life of a gang, in this order."""

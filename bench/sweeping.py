@@ -49,7 +49,6 @@ class Cost:
     """The measurements of one process.
 
     Attributes:
-        sweeps: how many it took to look at everything; each ends after MUSTER_DEADLINE_SECONDS.
         calls: to the API server.
         megabytes: received from it.
         seconds: all sweeps together.
@@ -57,7 +56,6 @@ class Cost:
         peak: resident memory at most, in MiB.
     """
 
-    sweeps: int
     calls: int
     megabytes: float
     seconds: float
@@ -76,7 +74,7 @@ def sweep(url: str, name: str) -> Cost:
         answer = handler.handle({**EVENT, "ce-id": str(sweeps)}, b"")
         if answer.status != 202:
             raise SystemExit(f"{name}: {answer.status} {answer.body.decode()}")
-    return _cost(client, began, cpu, sweeps)
+    return _cost(client, began, cpu)
 
 
 def _finished(handler: Handler) -> bool:
@@ -102,16 +100,14 @@ def lists(url: str, name: str) -> Cost:
                     fields=listing.fields,
                     as_of=FROM_CACHE,
                 )
-    return _cost(client, began, cpu, 0)
+    return _cost(client, began, cpu)
 
 
-def _cost(client: CountingClient, began: float, cpu: float, sweeps: int) -> Cost:
+def _cost(client: CountingClient, began: float, cpu: float) -> Cost:
     seconds = time.perf_counter() - began
     # Of this program alone: getrusage would count what the process was before it became this program.
     (peak,) = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return Cost(
-        sweeps, client.calls, client.bytes / 1e6, seconds, time.process_time() - cpu, int(peak) / 1024
-    )
+    return Cost(client.calls, client.bytes / 1e6, seconds, time.process_time() - cpu, int(peak) / 1024)
 
 
 def main() -> None:

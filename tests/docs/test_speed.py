@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from bench import report
 from bench.__main__ import FIGURES
-from bench.figures import RESULTS
+from bench.figures import PAGE, RESULTS, figures, page
 from tests.docs.commands import ROOT
 
 README = (ROOT / "bench" / "README.md").read_text()
@@ -14,7 +13,7 @@ README = (ROOT / "bench" / "README.md").read_text()
 
 def test_the_page_is_made_of_the_raw_data() -> None:
     """It is not edited by hand; `make bench` writes it."""
-    assert report.PAGE.read_text() == report.page(report.figures(FIGURES))
+    assert PAGE.read_text() == page(figures(FIGURES))
 
 
 def test_every_figure_is_listed() -> None:
