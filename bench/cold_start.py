@@ -55,7 +55,7 @@ def _function(plane: ControlPlane, step: str, image: Path) -> Callable[[], Start
     events = iter([STATES[step].event(gang) for gang in prepare(plane, step, ROUNDS)])
     environment = {"KUBECONFIG": str(plane.kubeconfig(step))}
     (instruction,) = containerfile.of_word("ENTRYPOINT")
-    command = [str(PYTHON), *instruction.command[1:], step.replace("_", "-")]
+    command = [str(PYTHON), *instruction.command[1:], step.replace("_", "-"), "--port", "{port}"]
     return lambda: _until_answered(plane, command, environment, next(events), image)
 
 
@@ -71,7 +71,8 @@ def _until_answered(
 ) -> Start:
     """Start a process and send it an event as soon as it listens."""
     (port,) = free_ports(1)
-    listening = {"LISTEN_ADDRESS": f"127.0.0.1:{port}", "PORT": str(port), "PYTHONPATH": ""}
+    command = [word.format(port=port) for word in command]
+    listening = {"LISTEN_ADDRESS": f"127.0.0.1:{port}", "PYTHONPATH": ""}
     began = time.perf_counter()
     with running(command, plane.new_file("start.log"), {**environment, **listening}, folder) as subject:
         while time.perf_counter() < began + PATIENCE:
