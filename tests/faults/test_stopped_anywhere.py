@@ -19,7 +19,6 @@ from muster.cluster.versioned import Versioned
 from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import KINDS, TimelineRecorder
 from muster.objects.meta import ObjectRef
-from muster.objects.patches import PatchType
 from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
     JOBS,
@@ -31,7 +30,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.policy.group_labels import GROUP
-from muster.policy.model import Action
+from muster.policy.model import Action, PatchType
 from muster.replay.summary import gates
 from muster.runtime.handle import run_step
 from muster.runtime.steps import step_named

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from promql_parser import parse
 
 from muster.data import EVENTING
-from muster.events.model import Sweep
+from muster.events.parse import Sweep
 from muster.policy.model import GangGivenUp, GangReport, WaitingGang
 from muster.policy.reasons import Reason
 from muster.policy.status.group_status import WORST_FIRST

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from muster.cluster.interface import Object
 from muster.cluster.observe.snapshot import Snapshot
-from muster.events.model import ResourceEvent
-from muster.events.parse import STRUCTURED, parse
+from muster.events.parse import STRUCTURED, ResourceEvent, parse
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
 from muster.runtime import steps

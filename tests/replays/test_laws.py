@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from muster.events.model import ResourceEvent
+from muster.events.parse import ResourceEvent
 from muster.objects.meta import ObjectRef
-from muster.objects.patches import PatchType
-from muster.policy.model import Action, Decision, NoOp, Plan, Verb
+from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Verb
 from muster.policy.plans.create_workload import WorkloadInputs
 from muster.policy.reasons import Reason
 from muster.runtime.step import Step

@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from muster.local.stories.story import story_named
-from muster.objects.patches import PatchType
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.policy.group_labels import GATE
+from muster.policy.model import PatchType
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import muster_conditions
 from muster.simulator.overlays import CLUSTER

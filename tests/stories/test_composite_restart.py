@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from muster.objects.patches import PatchType
 from muster.objects.resources import COMPOSITE_POD_GROUPS, PODS
+from muster.policy.model import PatchType
 from muster.replay.snapshots import Object, Objects
 from muster.simulator.apiserver.http.requests import Request
 from muster.simulator.controllers.kubelet import DELETE_DELAY

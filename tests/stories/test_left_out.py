@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from muster.local.stories.story import story_named
-from muster.objects.patches import PatchType
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     EVENTS,
@@ -15,6 +14,7 @@ from muster.objects.resources import (
     WORKLOADS,
     Resource,
 )
+from muster.policy.model import PatchType
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import node
 from tests.stories.stage import TEAM, without, without_all_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from muster.local.stories.story import story_named
-from muster.objects.patches import PatchType
 from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
+from muster.policy.model import PatchType
 from muster.replay.snapshots import Object
 from tests.stories.stage import TEAM, LocalStage, without
 

@@ -10,7 +10,7 @@ from muster.cluster.observe import sweep
 from muster.cluster.observe.members import pod_groups, pods_of
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
-from muster.events.model import ResourceEvent
+from muster.events.parse import ResourceEvent
 from muster.events.predicates import ADD, not_for_step, owner_to_group
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS

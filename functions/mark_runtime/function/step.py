@@ -6,7 +6,7 @@ from muster.cluster import execute
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
 from muster.cluster.permissions import may
-from muster.events.model import ResourceEvent
+from muster.events.parse import ResourceEvent
 from muster.events.predicates import ADD, UPDATE, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES, by_kind

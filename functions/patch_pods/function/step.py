@@ -10,8 +10,7 @@ from muster.cluster.observe import sweep
 from muster.cluster.observe.members import pods_of_group, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
-from muster.events.model import ResourceEvent
-from muster.events.parse import owner_of
+from muster.events.parse import ResourceEvent, owner_of
 from muster.events.predicates import ADD, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod

@@ -8,7 +8,7 @@ from muster.cluster.observe import sweep
 from muster.cluster.observe.members import read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.permissions import may
-from muster.events.model import ResourceEvent
+from muster.events.parse import ResourceEvent
 from muster.events.predicates import (
     UPDATE,
     grouped_owner,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from muster.objects.patches import PatchType
 from muster.objects.resources import Resource, SchedulingApi
-from muster.policy.model import Action
+from muster.policy.model import Action, PatchType
 
 __all__ = ["FROM_CACHE", "POLICY_NAMESPACE", "Cluster", "Object", "Objects", "PatchType", "RawCluster"]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from cloudevents.core.base import BaseCloudEvent
@@ -16,7 +18,6 @@ from cloudevents.core.exceptions import CloudEventValidationError
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent
 
-from muster.events.model import Event, Happened, OtherEvent, ResourceEvent, Sweep
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import NAME
 
@@ -31,6 +32,46 @@ API_VERSION = re.compile(r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?v[a-z0-9]+")
 KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}")
 NAMESPACE = re.compile(r"([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?")
 UID = re.compile(r"[A-Za-z0-9-]{0,64}")
+
+
+class Happened(StrEnum):
+    """The last part of the type of an ApiServerSource event."""
+
+    ADD = "add"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+@dataclass(frozen=True)
+class ResourceEvent:
+    """A change of an object. Only a hint: the object may have changed again since.
+
+    In Reference mode `ref` is without UID, and `object`, its state at the time of the event, is None.
+    """
+
+    id: str
+    happened: Happened
+    ref: ObjectRef
+    object: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A request to run the step on all objects of its kinds."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class OtherEvent:
+    """A CloudEvent of another type, such as a reply event; `data` is parsed if it is JSON."""
+
+    id: str
+    type: str
+    data: Any = None
+
+
+Event = ResourceEvent | Sweep | OtherEvent
 
 
 class UnreadableEvent(ValueError):

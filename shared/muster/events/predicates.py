@@ -6,7 +6,7 @@ of a wrong type is a ValidationError, which the runtime answers with 400 and the
 
 from __future__ import annotations
 
-from muster.events.model import Happened, ResourceEvent
+from muster.events.parse import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import is_known
 from muster.policy.model import NoOp

@@ -15,11 +15,9 @@ from muster.cluster.observe.members import pods_of_group
 from muster.cluster.observe.sweep import objects_of
 from muster.cluster.permissions import Permission, Permissions, may
 from muster.cluster.read import get, list_if_served
-from muster.events.model import Happened, OtherEvent, ResourceEvent
-from muster.events.parse import UnreadableEvent, owner_of
+from muster.events.parse import Happened, OtherEvent, ResourceEvent, UnreadableEvent, owner_of
 from muster.events.predicates import not_for_step
 from muster.objects.meta import KubernetesObject, ObjectRef, View
-from muster.objects.patches import PatchType
 from muster.objects.pods import Namespace, Pod
 from muster.objects.resources import (
     CONFIGMAPS,
@@ -36,7 +34,7 @@ from muster.objects.resources import (
     register_resource,
 )
 from muster.objects.scheduling import PodGroup, Workload
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.reasons import Reason
 from muster.policy.sources.schema import InvalidPolicyError, PodGroupPolicy
 from muster.policy.sources.schema import parse as parse_policy

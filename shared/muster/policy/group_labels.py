@@ -54,9 +54,6 @@ UPSTREAM_TEMPLATE = "scheduling.k8s.io/group-template-name"
 EVICTION_RESPONDERS = "evictionResponders"
 """Field of a pod's spec that the API refuses beside schedulingGroup (pkg/apis/core/validation, v1.37.1)."""
 
-_OTHER_SCHEDULERS = ("kai-scheduler", "volcano")
-_COSCHEDULING = "scheduling.x-k8s.io/pod-group"
-_VOLCANO = "scheduling.k8s.io/group-name"
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(?:[.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*+")
 _UID_HEAD = re.compile(r"[0-9a-f]{8}")
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -175,13 +172,6 @@ def job_index(labels: Mapping[str, str]) -> int:
 def group_of_replicated_job(name: str, ancestor_step: str) -> str:
     """Return the default group of a replicatedJob: its name, but `trainer` for the Trainer's `node`."""
     return "trainer" if name == "node" and ancestor_step == "trainer" else name
-
-
-def of_another_scheduler(
-    labels: Mapping[str, str], annotations: Mapping[str, str], scheduler_name: str
-) -> bool:
-    """Whether KAI, Volcano or coscheduling groups the pods of a template with these fields."""
-    return scheduler_name in _OTHER_SCHEDULERS or _COSCHEDULING in labels or _VOLCANO in annotations
 
 
 def is_musters(labels: Mapping[str, str]) -> bool:

@@ -9,8 +9,16 @@ from enum import StrEnum
 from typing import Any
 
 from muster.objects.meta import ObjectRef
-from muster.objects.patches import PatchType
 from muster.policy.reasons import Reason
+
+
+class PatchType(StrEnum):
+    """The media types of PATCH requests."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
 
 
 class Verb(StrEnum):

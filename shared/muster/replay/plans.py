@@ -11,7 +11,7 @@ import yaml
 
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.events.model import Event, Sweep
+from muster.events.parse import Event, Sweep
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Action, Decision, NoOp
 from muster.runtime.step import Step

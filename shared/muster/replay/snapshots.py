@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.events.model import Happened, ResourceEvent
-from muster.events.parse import UnreadableEvent, parse
+from muster.events.parse import Happened, ResourceEvent, UnreadableEvent, parse
 from muster.policy.owners import kind_of
 from muster.replay.files import BadFileError, RecordedRequest, read_text, yaml_documents
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from muster.policy.group_labels import GATE
-from muster.policy.owners import kind_names
+from muster.policy.owners import KINDS
 from muster.policy.owners.job import CONDITION_PREFIX
 from muster.policy.status.conditions import READY, SCHEDULED
 from muster.replay.snapshots import Object
 
-OWNER_KINDS = kind_names()
+OWNER_KINDS = tuple(kind.resource.kind for kind in KINDS)
 MUSTER_CONDITIONS = (READY, SCHEDULED)
 
 Summary = dict[str, Any]

@@ -14,8 +14,7 @@ from cloudevents.core.bindings.http import HTTPMessage
 from pydantic import ValidationError
 
 from muster.cluster.interface import Cluster
-from muster.events.model import Event, ResourceEvent, Sweep
-from muster.events.parse import UnreadableEvent, parse
+from muster.events.parse import Event, ResourceEvent, Sweep, UnreadableEvent, parse
 from muster.events.replies import reply_event
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp

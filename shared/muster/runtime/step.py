@@ -10,7 +10,7 @@ from typing import Any
 from muster.cluster.interface import Cluster
 from muster.cluster.observe.sweep import Listing
 from muster.cluster.permissions import SWEEP, Permissions
-from muster.events.model import OtherEvent, ResourceEvent
+from muster.events.parse import OtherEvent, ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Decision, NoOp, Plan, Reply
 from muster.policy.reasons import Reason

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from muster.cluster import errors
 from muster.cluster.observe.sweep import ListedNamespace, namespaces
-from muster.events.model import Sweep
+from muster.events.parse import Sweep
 from muster.objects.meta import ObjectRef
 from muster.policy.model import GangReport, NoOp, Reply
 from muster.policy.reasons import Reason

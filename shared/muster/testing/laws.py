@@ -14,8 +14,7 @@ from datetime import datetime
 from muster.cluster.interface import Cluster
 from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
-from muster.events.model import ResourceEvent
-from muster.events.parse import parse
+from muster.events.parse import ResourceEvent, parse
 from muster.policy.model import Decision, NoOp, Plan
 from muster.replay.files import RecordedRequest
 from muster.replay.plans import subjects

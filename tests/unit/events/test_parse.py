@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from muster.events.model import Happened, OtherEvent, ResourceEvent, Sweep
-from muster.events.parse import UnreadableEvent, parse
+from muster.events.parse import Happened, OtherEvent, ResourceEvent, Sweep, UnreadableEvent, parse
 from muster.objects.meta import ObjectRef
 
 RECORDED = sorted((Path(__file__).parent / "recorded").glob("*.json"))

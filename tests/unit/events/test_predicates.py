@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from muster.events.model import Happened, ResourceEvent
+from muster.events.parse import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
-from muster.events.model import OtherEvent
-from muster.events.parse import owner_of, parse
+from muster.events.parse import OtherEvent, owner_of, parse
 from muster.events.replies import reply_event
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Reply

@@ -8,7 +8,7 @@ import pytest
 
 from muster.cluster.observe.snapshot import Snapshot
 from muster.data import FUNCTIONS
-from muster.events.model import Happened, ResourceEvent
+from muster.events.parse import Happened, ResourceEvent
 from muster.objects import resources
 from muster.objects.resources import JOBSETS, Resource
 from muster.policy import owners

@@ -12,8 +12,7 @@ import pytest
 
 from muster.cluster import errors
 from muster.cluster.http import deadline
-from muster.events.model import Sweep
-from muster.events.parse import parse
+from muster.events.parse import Sweep, parse
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CONFIGMAPS, NAMESPACES, Resource
 from muster.policy.model import NoOp, Reply

@@ -9,8 +9,8 @@ import pytest
 
 from muster.cluster.errors import ClusterError
 from muster.cluster.http.client import Client
-from muster.objects.patches import PatchType
 from muster.objects.resources import NAMESPACES, PODS
+from muster.policy.model import PatchType
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.direct import Direct
 from tests.cluster.api import KubernetesApi

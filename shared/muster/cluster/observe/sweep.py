@@ -92,13 +92,9 @@ class ListedNamespace(Snapshot):
             lambda: self._live.list(resource, namespace, labels=labels, fields=fields, as_of=as_of),
         )
 
-    def served_versions(self, group: str) -> frozenset[str]:
-        """See `Cluster`."""
-        return self._live.served_versions(group)
-
     def scheduling(self) -> SchedulingApi:
         """See `Cluster`."""
-        return self._once("scheduling", self._live.scheduling)
+        return self._live.scheduling()
 
     def _has(self, resource: Resource, namespace: str) -> bool:
         return resource in self._listed and namespace == self._namespace

@@ -12,11 +12,6 @@ KINDS: list[OwnerKind] = [TRAINJOB, JOBSET, JOB]
 """All kinds, those that make others first."""
 
 
-def kind_names() -> tuple[str, ...]:
-    """Return the names of all kinds: `TrainJob`."""
-    return tuple(kind.resource.kind for kind in KINDS)
-
-
 def owner_kind(group: str, kind: str) -> OwnerKind | None:
     """Return the owner kind of an API group and kind, or None: Volcano has a Job, too."""
     for known in KINDS:

@@ -17,6 +17,8 @@ CONTROLLER = "kubernetes.io/job-controller"
 CONDITION_PREFIX = "muster.dev/"
 """Condition types of a Job are shared with every other controller, so Muster's carry a prefix."""
 
+_COSCHEDULING = "scheduling.x-k8s.io/pod-group"
+_VOLCANO = "scheduling.k8s.io/group-name"
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619
 _SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -124,7 +126,8 @@ def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
     meta, spec = job.spec.template.metadata, job.spec.template.spec
     if spec.scheduling_group is not None:
         return Reason.BRING_YOUR_OWN_GROUP
-    if group_labels.of_another_scheduler(meta.labels, meta.annotations, spec.scheduler_name):
+    named = spec.scheduler_name in {"kai-scheduler", "volcano"}
+    if named or _COSCHEDULING in meta.labels or _VOLCANO in meta.annotations:
         return Reason.OTHER_SCHEDULER
     if spec.eviction_responders or spec.node_name or spec.priority_class_name.startswith("system-"):
         return Reason.CANNOT_BE_GROUPED

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.objects.meta import ObjectRef
-from muster.objects.patches import PatchType
 from muster.objects.pods import Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GATED
 from muster.policy.groups.gate_release import AnyGroup, OwnerGroups, held_groups, in_tree, root_of, was_placed
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners import kind_of
 from muster.policy.reasons import Reason
 

@@ -14,7 +14,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from muster.objects.patches import PatchType
 from muster.objects.scheduling import (
     CompositePodGroupTemplate,
     Gang,
@@ -31,7 +30,7 @@ from muster.policy.groups.wanted_groups import (
     scheduling_timeout,
     wanted_counts,
 )
-from muster.policy.model import Action, Decision, NoOp, Plan, Reply, Verb
+from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner

@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from muster.objects.meta import find_condition
-from muster.objects.patches import PatchType
 from muster.policy.groups.manifests import create_event
-from muster.policy.model import Action, GangGivenUp, Verb
+from muster.policy.model import Action, GangGivenUp, PatchType, Verb
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason

@@ -11,8 +11,8 @@ from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
-from muster.policy.sources.locks import Locks
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy, shortened
+from muster.policy.sources.source import Locks
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.validation import find_deadlock
 

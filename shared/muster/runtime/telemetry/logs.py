@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from muster.events.model import Event, ResourceEvent, Sweep
+from muster.events.parse import Event, ResourceEvent, Sweep
 from muster.objects.meta import ObjectRef
 from muster.runtime.outcome import Outcome, OutcomeKind
 

@@ -22,7 +22,7 @@ from prometheus_client import (
 )
 from prometheus_client.registry import Collector
 
-from muster.events.model import Event, OtherEvent, ResourceEvent, Sweep
+from muster.events.parse import Event, OtherEvent, ResourceEvent, Sweep
 from muster.objects.resources import ALL
 from muster.policy.model import GangGivenUp, GangReport, GangsPlaced, Milestone
 from muster.policy.owners import KINDS
@@ -62,20 +62,16 @@ class Metrics:
         self._swept = new(Counter, "swept_objects", "Objects examined by sweeps.", "outcome reason")
         text = "From the arrival of an event to its answer."
         self._seconds = new(Histogram, "event_duration_seconds", text, "type", buckets=SECONDS)
-        text = "Calls to the API server; status is ok, an HTTP status, or none without an answer."
-        self._calls = new(Counter, "api_calls", text, "verb resource status")
-        text = "Events that no function accepted, by the HTTP status of the failed function or none."
-        self._dead_letters = new(Counter, "dead_letters", text, "code")
+        self._calls = new(Counter, "api_calls", "Calls to the API server, by status.", "verb resource status")
+        self._dead_letters = new(Counter, "dead_letters", "Events that no function accepted.", "code")
         text = "From the creation or resumption of an owner until all its gangs are placed."
         self._placements = new(Histogram, "gang_placement_seconds", text, "kind", buckets=PLACEMENT_SECONDS)
-        text = "Owners that got no gang, or lack one of their gangs, once per reason that they get."
-        self._gave_up = new(Counter, "gave_up", text, "reason")
+        self._gave_up = new(Counter, "gave_up", "Owners that got no gang, or not all gangs.", "reason")
         self._placed = new(Gauge, "gangs_placed", "Gangs that are placed.")
         self._waiting = new(Gauge, "gangs_waiting", "Gangs that are to run and are not placed.", "reason")
         text = "When the gang began to wait that has waited longest."
         self._since = new(Gauge, "gangs_waiting_since_timestamp_seconds", text, "reason")
-        text = "Owners that have no gang, or lack one of their gangs."
-        self._without = new(Gauge, "owners_without_gang", text, "reason")
+        self._without = new(Gauge, "owners_without_gang", "Owners that lack a gang.", "reason")
         text = "When a sweep was last answered; 0 before the first one."
         self._last_sweep = new(Gauge, "last_sweep_timestamp_seconds", text).labels(function)
         text = "When sweeps had last examined all objects; 0 before the first time."
