@@ -41,11 +41,12 @@ def measure() -> Figure:
 
 
 def _times(group: str, rounds: Rounds, goal: Goal) -> Iterator[Measure]:
-    """Yield the median of the owners and the whole time of each round."""
+    """Yield the median of the owners, and of a burst the whole time of each round."""
     delays = samples(rounds, lambda taken: statistics.median(taken.delays))
     yield Measure("created to last pod bound, median", "s", delays, group, [goal])
-    walls = samples(rounds, lambda taken: taken.wall)
-    yield Measure("until all are bound", "s", walls, group, [goal] if "Burst" in group else ())
+    if group.startswith("Burst"):
+        walls = samples(rounds, lambda taken: taken.wall)
+        yield Measure("until all are bound", "s", walls, group, [goal])
 
 
 def _costs(group: str, rounds: Rounds) -> Iterator[Measure]:
