@@ -33,6 +33,8 @@ class Connections:
             total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
         )
         configuration.connection_pool_maxsize = CONNECTIONS
+        # A proxy that was set: else the package looks for one in the environment at every request.
+        configuration.proxy = configuration.proxy
         self._configuration = configuration
         self._pool: urllib3.PoolManager = RESTClientObject(configuration).pool_manager
         self._user_agent = user_agent
