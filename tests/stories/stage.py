@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, Self
 
 from muster.local.stories.story import story_named
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
@@ -16,7 +13,7 @@ from muster.policy.group_labels import GATE
 from muster.policy.model import PatchType
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import muster_conditions
-from muster.simulator.overlays import CLUSTER
+from muster.simulator.overlays import Manifest, load
 from muster.testing import RunningStack
 
 TEAM = "team-a"
@@ -24,6 +21,11 @@ TEAM = "team-a"
 
 class LocalStage(RunningStack):
     """A local stack, and actions and queries in its namespace TEAM."""
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.create_namespace(TEAM)
+        return self
 
     def create(self, body: Object, namespace: str = TEAM) -> Object:
         """Create an object, by default in the namespace TEAM."""
@@ -66,27 +68,18 @@ class LocalStage(RunningStack):
         )
 
 
-DELETE = "{$patch: delete, apiVersion: v1, kind: Any, metadata: {name: any}}"
-"""A patch of kustomize; its target says what is deleted."""
+def without(step: str, folder: Path) -> LocalStage:
+    """Return the local stack of an overlay without the objects of one step."""
+    return without_all(lambda each: each["metadata"]["name"].removeprefix("muster-") == step, folder)
 
 
-@contextmanager
-def without(step: str, folder: Path) -> Iterator[LocalStage]:
-    """Run the local stack from an overlay that deletes one step."""
-    with without_all_of({"name": f"(muster-)?{step}"}, folder) as stage:
-        yield stage
+def without_all(left_out: Callable[[Manifest], bool], folder: Path) -> LocalStage:
+    """Return the local stack of an overlay without some objects."""
+    return LocalStage(written([each for each in load() if not left_out(each)], folder))
 
 
-@contextmanager
-def without_all_of(target: dict[str, str], folder: Path) -> Iterator[LocalStage]:
-    """Run the local stack from an overlay that deletes every object that a patch's target selects."""
-    content = {
-        "kind": "Kustomization",
-        "resources": ["cluster.yaml"],
-        "patches": [{"target": target, "patch": DELETE}],
-    }
-    shutil.copy(CLUSTER, folder / "cluster.yaml")
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(content))
-    with LocalStage(folder) as stage:
-        stage.create_namespace(TEAM)
-        yield stage
+def written(objects: list[Manifest], folder: Path) -> Path:
+    """Write manifests to a file in a folder, and return its path."""
+    path = folder / "cluster.yaml"
+    path.write_text("\n---\n".join(map(json.dumps, objects)))
+    return path

@@ -12,15 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from muster.local.stories.story import story_named
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import node
-from muster.simulator.overlays import CLUSTER
 from muster.testing import change
-from tests.stories.stage import TEAM, LocalStage
+from tests.stories.stage import LocalStage
 
 
 @pytest.fixture(name="stage")
 def _stage() -> Iterator[LocalStage]:
-    with LocalStage(CLUSTER) as stage:
-        stage.create_namespace(TEAM)
+    with LocalStage() as stage:
         yield stage
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from muster.local.stories.story import story_named
 from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
 from muster.policy.model import PatchType
 from muster.replay.snapshots import Object
-from tests.stories.stage import TEAM, LocalStage, without
+from tests.stories.stage import TEAM, LocalStage
 
 ADMIN = "muster-system"
 POLICY = "muster.dev/pod-group-policy"
@@ -22,9 +20,9 @@ def lock(stage: LocalStage, **data: str) -> Object:
     return stage.create(body, ADMIN)
 
 
-def test_the_policy_of_the_administrator_applies_where_there_is_no_other(tmp_path: Path) -> None:
+def test_the_policy_of_the_administrator_applies_where_there_is_no_other() -> None:
     """It is below the namespace's."""
-    with without("dead-letter", tmp_path) as stage:
+    with LocalStage() as stage:
         lock(stage, policy="workload: {groups: [{name: main, disruptionMode: {all: {}}}]}")
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
@@ -34,9 +32,9 @@ def test_the_policy_of_the_administrator_applies_where_there_is_no_other(tmp_pat
         assert ADMIN in workload["metadata"]["annotations"]["muster.dev/policy-source"]
 
 
-def test_an_owner_cannot_weaken_locked_fields(tmp_path: Path) -> None:
+def test_an_owner_cannot_weaken_locked_fields() -> None:
     """Its pods keep their gate until its policy is repaired; then they are a gang as locked."""
-    with without("dead-letter", tmp_path) as stage:
+    with LocalStage() as stage:
         lock(stage, locked="{onFailure: Hold, disruptionMode: {all: {}}, minCount: All}")
         weaker = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 1}}}]}"
         (job,) = story_named("indexed-job").manifest
@@ -59,9 +57,9 @@ def test_an_owner_cannot_weaken_locked_fields(tmp_path: Path) -> None:
         assert group["spec"]["disruptionMode"] == {"all": {}}
 
 
-def test_the_groups_of_an_owner_keep_the_locked_values(tmp_path: Path) -> None:
+def test_the_groups_of_an_owner_keep_the_locked_values() -> None:
     """A lock that is taken away, or added, counts for the next owner."""
-    with without("dead-letter", tmp_path) as stage:
+    with LocalStage() as stage:
         lock(stage, locked="disruptionMode: {all: {}}")
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)

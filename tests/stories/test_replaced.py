@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 import pytest
-import yaml
 
 from muster.replay.replay import ReplayResult, replay
 from muster.replay.summary import summarize
 from muster.runtime import steps
-from muster.simulator.overlays import CLUSTER
+from muster.simulator.overlays import CLUSTER, load, of_kind
 from tests.replays import recorded
 from tests.replays.test_streams import groups_of
+from tests.stories.stage import written
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 THEIRS = "team-step"
@@ -36,31 +35,18 @@ IDLE = "STEP = replace(step_named({step!r}), name='team_step', plan=lambda input
 
 def swap(step: str, code: str, folder: Path) -> Path:
     """Write an overlay in which the step's trigger names the service THEIRS, and their step; return it."""
-    subscriber = {"op": "replace", "path": "/spec/subscriber/ref/name", "value": THEIRS}
-    reply = {
-        "op": "replace",
-        "path": "/spec/filters/0/any/2/exact/type",
-        "value": "dev.muster.team_step.created",
-    }
-    patches = {step: subscriber} | ({"create_pod_groups": reply} if step == "create_workload" else {})
-    overlay = {
-        "kind": "Kustomization",
-        "resources": ["cluster.yaml", "team_step"],
-        "patches": [
-            {"target": {"kind": "Trigger", "name": name.replace("_", "-")}, "patch": yaml.safe_dump([patch])}
-            for name, patch in patches.items()
-        ],
-    }
-    (folder / "team_step" / "function").mkdir(parents=True)
-    shutil.copy(CLUSTER, folder / "cluster.yaml")
-    (folder / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
-    (folder / "team_step" / "kustomization.yaml").write_text("namespace: muster-system\n")
+    objects = load()
+    for trigger in of_kind(objects, "Trigger"):
+        if trigger["metadata"]["name"] == step.replace("_", "-"):
+            trigger["spec"]["subscriber"]["ref"]["name"] = THEIRS
+    function = folder / "team_step" / "function"
+    function.mkdir(parents=True)
     imports = (
         "from dataclasses import replace\nfrom muster import NoOp\n"
         "from muster.runtime.steps import step_named\n"
     )
-    (folder / "team_step" / "function" / "step.py").write_text(imports + code.format(step=step))
-    return folder
+    (function / "step.py").write_text(imports + code.format(step=step))
+    return written(objects, function.parent)
 
 
 def test_every_step_is_replaced_below() -> None:

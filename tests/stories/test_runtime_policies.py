@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS, TRAINING_RUNTIMES
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import shipped_runtime
 from tests.cluster.api import JSON_PATCH, KubernetesApi
 from tests.schemas.policy import crd_patch
-from tests.stories.stage import TEAM, LocalStage, without
+from tests.stories.stage import TEAM, LocalStage
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = {
@@ -41,9 +39,9 @@ def patch_crds(stage: LocalStage) -> None:
         api.must("PATCH", f"{CRDS}/{kind}.trainer.kubeflow.org", crd_patch(), JSON_PATCH)
 
 
-def test_the_policy_counts_although_the_snapshot_has_lost_it(tmp_path: Path) -> None:
+def test_the_policy_counts_although_the_snapshot_has_lost_it() -> None:
     """PodGroup and Workload have the settings of the runtime; the Workload keeps them."""
-    with without("dead-letter", tmp_path) as stage:
+    with LocalStage() as stage:
         patch_crds(stage)
         runtime = shipped_runtime("torch-distributed")
         runtime["spec"]["podGroupPolicy"] = {"workload": {"groups": [GROUP], "onFailure": "Hold"}}
