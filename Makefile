@@ -32,7 +32,7 @@ run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python
 # modules.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 test: $(READY) ## Run everything that needs Python only
-	$(PYTEST) -n 4 --dist loadscope --no-loadscope-reorder
+	$(PYTEST) -n 3 --dist loadscope --no-loadscope-reorder
 
 check: $(READY) ## Lint, types, layers, budgets
 	$(BIN)/ruff format --check .

@@ -35,25 +35,35 @@ from tests.replays import recorded
 COUNTS = Path(__file__).with_suffix(".yaml")
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 START = """
-import json, runpy, sys
+import json, os, runpy, sys
 before = set(sys.modules)
 from muster.runtime.knative import serve_step
-serve_step(runpy.run_path(sys.argv[1])["STEP"])
-new = set(sys.modules) - before
-print(json.dumps([name for name in new if getattr(sys.modules[name], "__file__", None)]))
+for path in sys.argv[1:]:
+    if os.fork():
+        os.wait()
+        continue
+    serve_step(runpy.run_path(path)["STEP"])
+    new = set(sys.modules) - before
+    print(json.dumps([name for name in new if getattr(sys.modules[name], "__file__", None)]), flush=True)
+    os._exit(0)
 """
-"""Starts a function as its image does, short of the server, and prints the modules that this imports."""
+"""Starts each function as its image does, short of the server, and prints the modules that this imports."""
 
 Counts = dict[str, Any]
 
 
-def imported(step: str) -> dict[str, int]:
-    """Return how many modules the start of a function imports: Muster's, and of other packages."""
-    code = FUNCTIONS / step / "function" / "step.py"
+def imported() -> dict[str, dict[str, int]]:
+    """Return how many modules the start of each function imports: Muster's, and of other packages."""
+    steps = sorted(step_names())
+    code = [str(FUNCTIONS / step / "function" / "step.py") for step in steps]
     environment = {**os.environ, "MUSTER_API_SERVER": "http://127.0.0.1:9", "MUSTER_LOG_LEVEL": "CRITICAL"}
-    command = [sys.executable, "-c", START, str(code)]
+    command = [sys.executable, "-c", START, *code]
     output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-    packages = Counter(module.partition(".")[0] for module in json.loads(output.splitlines()[0]))
+    return dict(zip(steps, map(_counted, map(json.loads, output.splitlines())), strict=True))
+
+
+def _counted(modules: list[str]) -> dict[str, int]:
+    packages = Counter(module.partition(".")[0] for module in modules)
     others = {name for name in packages if name not in sys.stdlib_module_names and not name.startswith("_")}
     own = packages["muster"]
     return {"muster": own, "other packages": sum(packages[name] for name in others) - own}
@@ -120,7 +130,7 @@ def _is_musters(condition: Object) -> bool:
 def all_counts() -> Counts:
     """Return everything that is pinned."""
     return {
-        "modules": {step: imported(step) for step in sorted(step_names())},
+        "modules": imported(),
         "stories": {story: costs(story) for story in recorded.STORIES},
     }
 

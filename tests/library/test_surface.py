@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 import muster
 from muster import library, testing
-from tests.support.installed import ROOT
+from tests.docs.commands import ROOT
 
 PAGE = (ROOT / "docs/library.md").read_text()
 TESTS = "## For tests: `muster.testing`"

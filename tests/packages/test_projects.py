@@ -92,7 +92,7 @@ def test_func_and_kustomize_agree(function: str, staged: Path) -> None:
         assert str(scale.get(bound)) == annotations.get(f"autoscaling.knative.dev/{bound}-scale", "None")
 
 
-@pytest.mark.parametrize("project", [STEPS[0], "dead_letter", "my_step"])
+@pytest.mark.parametrize("project", ["dead_letter", "my_step"])
 def test_a_staged_folder_runs_alone(project: str, staged: Path) -> None:
     """It holds all that `new` needs, and none of the repository, in the versions of the tests."""
     folder = staged / project

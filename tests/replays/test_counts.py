@@ -1,4 +1,7 @@
-"""How many deliveries and API calls a story takes: tests/counts.yaml says it exactly."""
+"""Imports at the start, deliveries and API calls: tests/counts.yaml says them exactly.
+
+More are slower, and fewer may be a read that is missing; `make golden-update` accepts a change.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,14 @@ from tests import counts
 from tests.replays import recorded
 
 
+def test_a_start_imports_as_many_modules_as_before() -> None:
+    """Imports are most of a cold start."""
+    assert counts.imported() == counts.pinned()["modules"]
+
+
 @pytest.mark.parametrize("story", recorded.STORIES)
 def test_a_story_takes_as_many_deliveries_and_calls_as_before(story: str) -> None:
-    """More are slower, and fewer may be a read that is missing; `make golden-update` accepts a change."""
+    """Until no function writes any more."""
     assert counts.costs(story) == counts.pinned()["stories"][story]
 
 

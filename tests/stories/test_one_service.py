@@ -13,7 +13,6 @@ from muster.runtime import steps
 from muster.simulator.overlays import built
 from tests.cluster.processes import until
 from tests.stories.conftest import ObservedStack, observed
-from tests.support.processes import muster
 
 OVERLAY = built("one-service")
 
@@ -42,9 +41,3 @@ def test_the_functions_are_one_server(one_service: ObservedStack) -> None:
     assert [name for name in steps.step_names() if f'function="{name}"' not in text] == []
     readiness = f"http://{address}/health/readiness"
     assert until(lambda: urllib3.request("GET", readiness).data == b"OK\n", 30)
-
-
-def test_it_runs_from_the_command_line() -> None:
-    """`muster run --overlay`."""
-    ended = muster("run", "--overlay", str(OVERLAY), "--story", "torch")
-    assert ended.returncode == 0, ended.stdout + ended.stderr

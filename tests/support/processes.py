@@ -70,10 +70,3 @@ def running(*arguments: str) -> Iterator[MusterProcess]:
         yield process
     finally:
         process.kill()
-
-
-def muster(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `muster` until it ends, and return its status and output."""
-    return subprocess.run(
-        [*MUSTER, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
-    )

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -26,26 +26,23 @@ def build_wheel(folder: Path) -> Path:
 class Installed:
     """A virtual environment with the wheel and its declared dependencies, and nothing else.
 
-    The dependencies are links to what is installed here, so no package index is needed. `others` are further
-    packages, such as `pytest`.
+    The dependencies, with those of the extra `testing`, are links to what is installed here, so no package
+    index is needed.
     """
 
-    def __init__(
-        self, folder: Path, wheel: Path, *, extras: Sequence[str] = (), others: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, folder: Path, wheel: Path) -> None:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
         self.bin = folder / "bin"
         pip = [sys.executable, "-m", "pip", "--python", str(self.bin / "python")]
         install = ["install", "--quiet", "--no-deps", "--no-index", str(wheel)]
         subprocess.run([*pip, *install], check=True, capture_output=True)
         packages = folder / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
-        roots = [Requirement(f"muster-gangs[{','.join(extras)}]"), *map(Requirement, others)]
-        for distribution in _dependencies(roots):
+        for distribution in _dependencies(Requirement("muster-gangs[testing]")):
             for top in _tops(distribution):
                 if not (packages / top.name).exists():
                     (packages / top.name).symlink_to(top)
 
-    def run(self, *command: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         """Run a command of the environment, `muster` or `python`, in a folder; standard error is appended."""
         path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
         kept = {
@@ -54,7 +51,7 @@ class Installed:
         return subprocess.run(
             [str(self.bin / command[0]), *command[1:]],
             cwd=cwd,
-            env={**kept, "PATH": path, **environment},
+            env={**kept, "PATH": path},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -62,11 +59,11 @@ class Installed:
         )
 
 
-def _dependencies(roots: Iterable[Requirement]) -> Iterator[metadata.Distribution]:
-    """Yield the distributions that requirements need, without Muster itself."""
+def _dependencies(root: Requirement) -> Iterator[metadata.Distribution]:
+    """Yield the distributions that Muster needs with an extra."""
     seen: set[tuple[str, str]] = set()
     names = {"muster-gangs"}
-    waiting = [(root.name, extra) for root in roots for extra in ("", *sorted(root.extras))]
+    waiting = [(root.name, extra) for extra in ("", *root.extras)]
     while waiting:
         name, extra = waiting.pop()
         if (name, extra) in seen:
