@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from muster.cluster.http.connections import Connections
 from muster.local.stack import Stack
 from muster.local.stories.story import LocalStory, StoryRun
 from muster.local.stories.watching import TimelineRecorder
 from muster.replay.activity import Activity
+from muster.simulator.apiserver import ApiServer
 from muster.simulator.overlays import CLUSTER
 
 
@@ -45,3 +49,30 @@ def observed_stack() -> Iterator[ObservedStack]:
     """The local stack as `muster run` starts it."""
     with observed() as stack:
         yield stack
+
+
+@pytest.fixture(scope="module")
+def in_process() -> Iterator[None]:
+    """Clients call embedded API servers without HTTP, half of the work of a story, for all but watches."""
+    servers: dict[str, ApiServer] = {}
+    start, receive = ApiServer.start, Connections.receive
+
+    def started(server: ApiServer) -> ApiServer:
+        start(server)
+        servers[server.url] = server
+        return server
+
+    def received(
+        self: Connections, method: str, path: str, query: Mapping[str, str], body: Any, content_type: str
+    ) -> tuple[int, bytes, Mapping[str, str]]:
+        if self.url not in servers:
+            return receive(self, method, path, query, body, content_type)
+        headers = {"user-agent": self._user_agent, "content-type": content_type, **self._credentials()}
+        parameters = {name: value for name, value in query.items() if value}
+        content = b"" if body is None else json.dumps(body).encode()
+        return servers[self.url].answer(method, path, parameters, headers, content)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ApiServer, "start", started)
+        patch.setattr(Connections, "receive", received)
+        yield

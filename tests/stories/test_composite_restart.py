@@ -17,6 +17,8 @@ from muster.simulator.overlays import built
 from muster.testing import RunningStack
 from tests.e2e.support.trees import chat, uids
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 NAMESPACE = "restart"
 SECONDS = 20.0
 """Seconds; shorter than the minute between two sweeps, so that only events can help."""

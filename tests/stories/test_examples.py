@@ -16,6 +16,8 @@ from muster.replay.snapshots import Object, Objects, read_snapshots
 from muster.simulator.controllers import node
 from muster.testing import RunningStack
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 EXAMPLES = EVENTING / "examples"
 ZONE, RACK = "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"
 

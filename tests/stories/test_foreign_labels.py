@@ -19,6 +19,8 @@ from tests.support.builders import (
 )
 from tests.support.submitted import submitted
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 OLDER = {JOB_NAME: "older", JOB_UID: "11111111-0000-0000-0000-000000000000"}
 NOT_INDEXED = with_spec(completionMode="NonIndexed")
 INDEX_5 = template_labelled({GROUP: "main", GROUP_SIZE: "2", COMPLETION_INDEX: "5"})

@@ -15,6 +15,8 @@ from muster.simulator.controllers import node
 from muster.testing import change
 from tests.stories.stage import LocalStage
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 
 @pytest.fixture(name="stage")
 def _stage() -> Iterator[LocalStage]:

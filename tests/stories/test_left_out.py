@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from muster.local.stories.story import story_named
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
@@ -18,6 +20,8 @@ from muster.policy.model import PatchType
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import node
 from tests.stories.stage import TEAM, without, without_all
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 
 def of_kind(resource: Resource, name: str, spec: Object) -> Object:

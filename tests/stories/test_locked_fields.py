@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from muster.local.stories.story import story_named
 from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
 from muster.policy.model import PatchType
 from muster.replay.snapshots import Object
 from tests.stories.stage import TEAM, LocalStage
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 ADMIN = "muster-system"
 POLICY = "muster.dev/pod-group-policy"

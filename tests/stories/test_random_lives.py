@@ -12,6 +12,8 @@ from muster.testing import RunningStack
 from tests.support.builders import Object, a_job, a_jobset, a_replicated_job, a_trainjob
 from tests.support.submitted import submitted
 
+pytestmark = pytest.mark.usefixtures("in_process")
+
 NODE = "workload: {groups: [{name: %s, schedulingPolicy: %s}]}"
 TREE = "workload: {groups: [{name: tree, schedulingPolicy: %s, groups: [{name: leader}, {name: workers}]}]}"
 BROKEN = ("workload: [", "workload: {groups: [{name: tree, groups: [{name: none}]}]}")

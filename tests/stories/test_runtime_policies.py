@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS, TRAINING_RUNTIMES
 from muster.replay.snapshots import Object
@@ -9,6 +11,8 @@ from muster.simulator.controllers import shipped_runtime
 from tests.cluster.api import JSON_PATCH, KubernetesApi
 from tests.schemas.policy import crd_patch
 from tests.stories.stage import TEAM, LocalStage
+
+pytestmark = pytest.mark.usefixtures("in_process")
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GROUP = {
