@@ -27,8 +27,7 @@ class Connections:
     """Connections to an API server; safe to share between threads."""
 
     def __init__(self, configuration: Configuration, user_agent: str) -> None:
-        # With respect_retry_after_header urllib3 turns a 429 or 503 with Retry-After into an error of its
-        # own.
+        # With respect_retry_after_header urllib3 turns a 429 or 503 into an error of its own.
         configuration.retries = urllib3.Retry(
             total=1, connect=1, read=0, redirect=0, status=0, other=0, respect_retry_after_header=False
         )
@@ -88,10 +87,9 @@ class Connections:
 
     def _credentials(self) -> dict[str, str]:
         """Return the headers with the credentials, without the newline that files end in."""
-        settings = self._configuration.auth_settings().values()
         return {
             setting["key"]: setting["value"].strip()
-            for setting in settings
+            for setting in self._configuration.auth_settings().values()
             if setting["in"] == "header" and setting["value"]
         }
 
