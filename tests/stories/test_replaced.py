@@ -36,9 +36,10 @@ IDLE = "STEP = replace(step_named({step!r}), name='team_step', plan=lambda input
 def swap(step: str, code: str, folder: Path) -> Path:
     """Write an overlay in which the step's trigger names the service THEIRS, and their step; return it."""
     objects = load()
-    for trigger in of_kind(objects, "Trigger"):
-        if trigger["metadata"]["name"] == step.replace("_", "-"):
-            trigger["spec"]["subscriber"]["ref"]["name"] = THEIRS
+    triggers = {trigger["metadata"]["name"]: trigger["spec"] for trigger in of_kind(objects, "Trigger")}
+    triggers[step.replace("_", "-")]["subscriber"]["ref"]["name"] = THEIRS
+    if step == "create_workload":
+        triggers["create-pod-groups"]["filters"][0]["any"][2]["exact"]["type"] = REPLY
     function = folder / "team_step" / "function"
     function.mkdir(parents=True)
     imports = (
