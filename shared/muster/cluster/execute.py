@@ -70,7 +70,7 @@ class _Execution:
     def carry_out(self, action: Action) -> None:
         """Carry out an action, or what its plan has in place of it if the API server refuses it."""
         creates = action.verb is Verb.CREATE
-        if creates and _parent_of(action) in self._refused_composites:
+        if creates and ((action.body or {}).get("spec") or {}).get(_PARENT) in self._refused_composites:
             self._leave_out_below(action)
             return
         needless = action.target in self._created if creates else action.verb is Verb.DELETE and self._refused
@@ -121,11 +121,6 @@ class _Execution:
     def _leave_out_below(self, action: Action) -> None:
         if action.target.kind == COMPOSITE_POD_GROUPS.kind:
             self._refused_composites.add(action.target.name)
-
-
-def _parent_of(action: Action) -> str:
-    spec = (action.body or {}).get("spec") or {}
-    return str(spec.get(_PARENT) or "")
 
 
 def _cause_of(action: Action) -> str:

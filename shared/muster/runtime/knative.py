@@ -18,7 +18,12 @@ class Function:
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
-        self._asgi = WSGIMiddleware(_chunked(functions.app), workers=functions.settings.threads)
+
+        def app(environ: Any, start: Any) -> Any:
+            # Else Flask would take chunked bodies for empty ones.
+            return functions.app({**environ, "wsgi.input_terminated": True}, start)
+
+        self._asgi = WSGIMiddleware(app, workers=functions.settings.threads)
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request; health probes are not among them."""
@@ -42,8 +47,3 @@ def serve_step(step: Step | None) -> Function:
     settings = config.from_environment()
     logs.configure(settings.log_level)
     return Function(Functions.connected([step], settings))
-
-
-def _chunked(app: Any) -> Any:
-    """Return the app, extended to read chunked bodies, which Flask would otherwise take for empty ones."""
-    return lambda environ, start: app({**environ, "wsgi.input_terminated": True}, start)

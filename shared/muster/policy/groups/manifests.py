@@ -71,7 +71,7 @@ def create_group(
     resource = COMPOSITE_POD_GROUPS if isinstance(template, CompositePodGroupTemplate) else POD_GROUPS
     spec: dict[str, Any] = {
         "workloadRef": {"templateName": template.name, "workloadName": workload.metadata.name},
-        "schedulingPolicy": _policy_body(policy),
+        "schedulingPolicy": policy.model_dump(by_alias=True, exclude_unset=True),
         **template.settings,
     }
     if parent:
@@ -229,13 +229,6 @@ def _template(group: Group, priority_class: str) -> dict[str, Any]:
     if priority_class:
         template["priorityClassName"] = priority_class
     return template | _templates(group.children, priority_class)
-
-
-def _policy_body(policy: SchedulingPolicy) -> dict[str, Any]:
-    if policy.gang is None:
-        return {"basic": {}}
-    count = "minCount" if policy.gang.min_group_count is None else "minGroupCount"
-    return {"gang": {count: policy.needs}}
 
 
 def _owned(root: ObjectRef, name: str, spec: dict[str, Any], resource: Resource) -> dict[str, Any]:

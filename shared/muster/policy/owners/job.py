@@ -155,21 +155,11 @@ def job_workload_name(job: ObjectRef) -> str:
 
     Source: computeWorkloadName in pkg/controller/job/job_scheduling_manager.go, Kubernetes v1.37.1.
     """
-    hashed = _safe_encode(str(fnv1a_32(f"(types.UID){job.uid}".encode())))
+    fnv1a_32 = _FNV_OFFSET
+    for byte in f"(types.UID){job.uid}".encode():
+        fnv1a_32 = (fnv1a_32 ^ byte) * _FNV_PRIME & 0xFFFFFFFF
+    hashed = "".join(_SAFE_ALPHABET[ord(digit) % len(_SAFE_ALPHABET)] for digit in str(fnv1a_32))
     return f"{job.name[: LONGEST_NAME - len(hashed) - 1]}-{hashed}"
-
-
-def fnv1a_32(data: bytes) -> int:
-    """FNV-1a, 32 bits."""
-    value = _FNV_OFFSET
-    for byte in data:
-        value = (value ^ byte) * _FNV_PRIME & 0xFFFFFFFF
-    return value
-
-
-def _safe_encode(text: str) -> str:
-    """SafeEncodeString of k8s.io/apimachinery/pkg/util/rand: letters and digits that spell no words."""
-    return "".join(_SAFE_ALPHABET[ord(character) % len(_SAFE_ALPHABET)] for character in text)
 
 
 def _skip_event(job: Job) -> NoOp | None:

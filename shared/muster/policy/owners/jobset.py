@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -115,18 +114,14 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
             replace(
                 pods,
                 initializer=step in INITIALIZERS,
-                exclusive=_is_exclusive(annotations),
+                # By node selector pods do not wait (JobSet v0.12.0, pod_webhook.go).
+                exclusive=_EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations,
                 index=index,
                 waits_for=waits[index],
                 must_complete=completed,
             )
         )
     return tuple(sets)
-
-
-def _is_exclusive(annotations: Mapping[str, str]) -> bool:
-    """Exclusive placement by webhook; by node selector pods do not wait (JobSet v0.12.0, pod_webhook.go)."""
-    return _EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations
 
 
 JOBSET = OwnerKind(

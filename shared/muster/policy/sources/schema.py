@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import yaml
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -35,23 +34,11 @@ _NAME_LENGTH = 63
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
 _QUALIFIED = "[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_SUBDOMAIN_LENGTH = 253
-
-
-def _with_short_prefix(key: str) -> str:
-    prefix = key.rpartition("/")[0]
-    if len(prefix) > _SUBDOMAIN_LENGTH:
-        raise ValueError(f"the part before / must have at most {_SUBDOMAIN_LENGTH} characters")
-    return key
 
 
 DnsLabel = Annotated[str, StringConstraints(pattern=f"^{_LABEL}$", max_length=63)]
-Subdomain = Annotated[str, StringConstraints(pattern=f"^{_SUBDOMAIN}$", max_length=_SUBDOMAIN_LENGTH)]
-LabelKey = Annotated[
-    str,
-    StringConstraints(pattern=f"^({_SUBDOMAIN}/)?{_QUALIFIED}$", max_length=317),
-    AfterValidator(_with_short_prefix),
-]
+Subdomain = Annotated[str, StringConstraints(pattern=f"^{_SUBDOMAIN}$", max_length=253)]
+LabelKey = Annotated[str, StringConstraints(pattern=f"^({_SUBDOMAIN}/)?{_QUALIFIED}$", max_length=317)]
 LabelValue = Annotated[str, StringConstraints(pattern=f"^{_QUALIFIED}$")]
 Count = Annotated[int, Field(ge=1, le=MOST_MEMBERS, strict=True)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -135,11 +135,13 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
     """Return a leaf for each group that the labels name: a gang of all its pods, or basic (initializers)."""
     members: dict[str, list[PodSet]] = {}
     parts: dict[str, dict[str, tuple[tuple[PodSet, int], ...]]] = {}
+    shapes: dict[str, set[Shape]] = {}
     for pod_set in pod_sets.pod_sets:
         for name in pod_set.labels.groups if pod_set.labels else ():
             # A group without pods (numNodes 0) is in the tree too: templates cannot be added later.
             members.setdefault(name, []).append(pod_set)
             parts.setdefault(name, {})
+            shapes.setdefault(name, set()).update(pod_set.labels.shapes_of(name) if pod_set.labels else ())
         for (name, suffix), pods in expected_members(pod_set).items():
             parts[name][suffix] = (*parts[name].get(suffix, ()), (pod_set, pods))
     return tuple(
@@ -148,13 +150,8 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
             not all(pod_set.initializer for pod_set in sets),
             tuple(sets),
             {suffix: sum(pods for _, pods in entries) for suffix, entries in parts[name].items()},
-            shape=_common_shape(name, sets),
+            shape=shapes[name].pop() if len(shapes[name]) == 1 else SINGLE,
             parts=parts[name],
         )
         for name, sets in members.items()
     )
-
-
-def _common_shape(name: str, pod_sets: Iterable[PodSet]) -> Shape:
-    shapes = {shape for pods in pod_sets if pods.labels for shape in pods.labels.shapes_of(name)}
-    return shapes.pop() if len(shapes) == 1 else SINGLE

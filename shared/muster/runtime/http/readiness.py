@@ -14,6 +14,8 @@ from muster.runtime.telemetry.logs import LOGGER
 
 FRESH_SECONDS = 5.0
 
+_NOT_SERVED = f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
+
 State = tuple[bool, str]
 """Whether the function is ready, and a message."""
 
@@ -43,7 +45,8 @@ class Readiness:
     def ask(self) -> State:
         """Check now; takes as long as the API server does."""
         try:
-            problems = [self._not_served(), self._not_allowed()]
+            served = choose(self._cluster.served_versions(GROUP)).served
+            problems = ["" if served else _NOT_SERVED, self._not_allowed()]
         except ClusterError as error:
             self._known = (False, f"{type(error).__name__}: {error.message}")
         else:
@@ -63,11 +66,6 @@ class Readiness:
             self.ask()
         finally:
             self._asking.release()
-
-    def _not_served(self) -> str:
-        if choose(self._cluster.served_versions(GROUP)).served:
-            return ""
-        return f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
 
     def _not_allowed(self) -> str:
         of = self._cluster, self._not_granted, self._namespace, self._manager
