@@ -39,7 +39,7 @@ def own_workload(
         first, *others = sorted(by_name)
         names = f"{first} and {others[0]}" if not others[1:] else f"{first} and {len(others)} others"
         return GroupingFailure(
-            Reason.TWO_WORKLOADS, f"Workloads {names} have controllerRef {root.kind} {root.name}"
+            Reason.WORKLOAD_DOES_NOT_FIT, f"Workloads {names} have controllerRef {root.kind} {root.name}"
         )
     return next(iter(by_name.values()), None)
 

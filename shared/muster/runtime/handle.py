@@ -38,8 +38,6 @@ _TRIES = 4
 """Attempts of a step before a conflict goes to the broker. A TrainJob's status is written several times a
 second while it starts: a broker's retries, seconds apart, would be used up."""
 
-_CONFLICTS = frozenset({Reason.CONFLICT, Reason.ALREADY_EXISTS})
-
 
 def run_step(
     step: Step, cluster: Cluster, subject: ObjectRef, clock: Clock, spans: Spans = no_spans
@@ -47,7 +45,7 @@ def run_step(
     """Observe an object, plan, and execute the plan; again a few times after a conflict; never raises."""
     for _ in range(_TRIES):
         outcome = _run_once(step, cluster, subject, clock, spans)
-        if outcome.reason not in _CONFLICTS:
+        if outcome.reason != Reason.CONFLICT:
             break
     return outcome
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from muster.objects.faults import fault, path_of
+from muster.objects.meta import fault, path_of
 from muster.objects.quantities import is_quantity, milli
 from muster.objects.scheduling import Workload
 from muster.policy.plans.mark_runtime import FieldPath, owned_by

@@ -66,7 +66,7 @@ def plan(found: Placement, now: datetime) -> Decision:
     """The labels to set and to remove; the event comes again until the gang's pods are bound."""
     group, bound = found.group, found.racks.total()
     if group is None or group.being_deleted:
-        return NoOp(Reason.OBJECT_GONE)
+        return NoOp(Reason.DELETED)
     if not group.placed:
         return NoOp("NotPlaced")
     if bound < max(1, group.spec.scheduling_policy.min_count):

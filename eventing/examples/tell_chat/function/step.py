@@ -49,7 +49,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodGroup | None:
 def plan(found: PodGroup | None, now: datetime) -> Decision:
     """The message, and the annotation that says that it was sent."""
     if found is None or found.being_deleted:
-        return NoOp(Reason.OBJECT_GONE)
+        return NoOp(Reason.DELETED)
     since = found.refused_at
     if since is None or found.refusal is None:
         return NoOp("NotWaiting")

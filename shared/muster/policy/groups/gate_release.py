@@ -113,7 +113,7 @@ class _GateCheck:
         missing = _parent(highest)
         known = missing == "" or missing in self._composites
         if not known and self._follows and is_musters(highest.metadata.labels):
-            return NoOp(Reason.AWAITING_POD_GROUP, f"CompositePodGroup {missing} does not exist yet")
+            return NoOp(Reason.WAITING_FOR_POD_GROUP, f"CompositePodGroup {missing} does not exist yet")
         reasons = (self._reason_of_composite[composite.metadata.name] for composite in above)
         return self._reason_at(group) or next(filter(None, reasons), None)
 
@@ -123,9 +123,9 @@ class _GateCheck:
         if self._is_wrong(group):
             wanted = self._wanted(group)
             message = f"{group.ref} has {group.minimum_field} {needed}, its Jobs need {wanted}"
-            return NoOp(Reason.AWAITING_RESIZE, message)
+            return NoOp(Reason.WAITING_FOR_POD_GROUP, message)
         if ready < needed and self._may_be_miscounted(group):
-            return NoOp(Reason.AWAITING_MEMBERS, f"{group.ref}: {ready} of {needed} {members}")
+            return NoOp(Reason.WAITING_FOR_PODS, f"{group.ref}: {ready} of {needed} {members}")
         return None
 
     def _may_be_miscounted(self, group: AnyGroup) -> bool:

@@ -50,7 +50,7 @@ def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
     root = resolved.root
     workload = resolved.own or resolved.live.workload
     if workload is None or workload.being_deleted:
-        return NoOp(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
+        return NoOp(Reason.WAITING_FOR_POD_GROUP, f"{root} has no Workload yet")
     if resolved.own is None and not belongs_to(workload.metadata.labels, root.uid):
         return NoOp(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
     return _create_missing(resolved, inputs.members, workload, now)

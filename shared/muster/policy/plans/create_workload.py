@@ -150,7 +150,7 @@ def _name_in_use(live: LiveOwner, workload: Workload, root: ObjectRef) -> Decisi
         message = f"{workload.ref} belongs to {live.other_owner.ref}, which is being deleted"
         return NoOp(Reason.WORKLOAD_NAME_TAKEN, message, requeue=True)
     return Plan(
-        Reason.LEFTOVER_REMOVED,
+        Reason.ORPHANS_REMOVED,
         f"{workload.ref} is left over from an earlier owner of that name",
         (Action(Verb.DELETE, replace(workload.ref, uid=workload.metadata.uid)),),
         requeue=True,

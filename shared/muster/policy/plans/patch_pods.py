@@ -40,7 +40,7 @@ class PodInputs:
 def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - every plan takes the time
     """Remove the gates of all free pods at once, since one gated pod holds back its whole group or tree."""
     if inputs.awaited:
-        return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {inputs.awaited} does not exist yet")
+        return NoOp(Reason.WAITING_FOR_POD_GROUP, f"PodGroup {inputs.awaited} does not exist yet")
     gated, served = gated_pods(inputs.pods), inputs.api.served
     without_group = [pod for pod in gated if not (pod.pod_group_name and served)]
     grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
@@ -83,14 +83,14 @@ def remove_gate(pod: Pod) -> Action:
 def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
     subject = inputs.subject
     if not (inputs.groups or inputs.pods or kind_of(subject)):
-        return NoOp(Reason.OBJECT_GONE, f"{subject} does not exist, or has another UID")
+        return NoOp(Reason.DELETED, f"{subject} does not exist, or has another UID")
     names = {group.metadata.name for group in inputs.groups}
     if names:  # with the owner, the pods of all its groups were read
         gated = [pod for pod in gated if pod.pod_group_name in names]
     if not gated:
         return NoOp(Reason.UP_TO_DATE, f"{subject}: no pod has Muster's gate")
     if not names:
-        return NoOp(Reason.AWAITING_POD_GROUP, f"PodGroup {gated[0].pod_group_name} does not exist yet")
+        return NoOp(Reason.WAITING_FOR_POD_GROUP, f"PodGroup {gated[0].pod_group_name} does not exist yet")
     top = root_of(inputs.tree.members.composites if inputs.tree else (), inputs.groups[0])
     held = held_groups(inputs.groups, inputs.tree)
     free = [pod for pod in gated if pod.pod_group_name not in held]

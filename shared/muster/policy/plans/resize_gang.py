@@ -116,7 +116,7 @@ def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
         name = resolved.own.metadata.name
         return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} applies; scaling changes no minCount")
     if workload is None or workload.being_deleted:
-        return NoOp(Reason.AWAITING_WORKLOAD, f"{root} has no Workload yet")
+        return NoOp(Reason.WAITING_FOR_POD_GROUP, f"{root} has no Workload yet")
     if not belongs_to(workload.metadata.labels, root.uid):
         return NoOp(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
     return workload

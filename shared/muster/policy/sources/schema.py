@@ -23,7 +23,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import PydanticCustomError
 
-from muster.objects.faults import fault, path_of
+from muster.objects.meta import fault, path_of
 from muster.objects.scheduling import MOST_MEMBERS
 from muster.objects.yaml_files import SafeLoader
 from muster.policy.limits import MESSAGE_LENGTH, POLICY_BYTES, POLICY_DEPTH, STORED_POLICY_BYTES

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from muster.cluster import errors
 from muster.events.parse import UnreadableEvent
-from muster.objects.faults import fault, path_of
+from muster.objects.meta import fault, path_of
 from muster.policy.reasons import Reason
 from muster.runtime.outcome import Outcome, OutcomeKind
 
