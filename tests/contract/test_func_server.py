@@ -24,7 +24,7 @@ import urllib3
 from functions import stage
 from muster.objects import yaml_files
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from muster.simulator.apiserver.http.requests import Request
+from muster.simulator.apiserver.http import Request
 from tests.cluster.processes import free_ports
 from tests.replays.golden import cases
 from tests.support import containerfile

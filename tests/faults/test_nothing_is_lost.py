@@ -28,7 +28,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.replay.summary import gates, muster_conditions
-from muster.simulator.apiserver.http.requests import Request
+from muster.simulator.apiserver.http import Request
 from muster.simulator.broker import Broker
 from tests.e2e.support import owners
 

@@ -36,7 +36,7 @@ from muster.runtime.handle import run_step
 from muster.runtime.steps import step_named
 from muster.simulator import overlays as manifests
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from muster.simulator.controllers import Controllers, JobOptions, KubeletOptions, node
+from muster.simulator.controllers import Controllers, KubeletOptions, node
 from muster.simulator.direct import Direct
 from tests.e2e.support import owners
 from tests.e2e.support.trees import chat
@@ -221,7 +221,7 @@ def server() -> Iterator[ApiServer]:
         nodes = [node(name, cpu="500") for name in ("node-1", "node-2")]
         server.load([*resource_definitions(), *policies, *nodes])
         fast = KubeletOptions(run_delay=0.02, delete_delay=0.02)
-        with Controllers(server.url, kubelet=fast, job=JobOptions(failure_backoff=0.1)):
+        with Controllers(server.url, kubelet=fast):
             yield server
 
 

@@ -11,7 +11,7 @@ import pytest
 from muster.objects.resources import COMPOSITE_POD_GROUPS, PODS
 from muster.policy.model import PatchType
 from muster.replay.snapshots import Object, Objects
-from muster.simulator.apiserver.http.requests import Request
+from muster.simulator.apiserver.http import Request
 from muster.simulator.controllers.kubelet import DELETE_DELAY
 from muster.simulator.overlays import built
 from muster.testing import RunningStack

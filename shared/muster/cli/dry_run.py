@@ -22,7 +22,7 @@ from muster.runtime.http.responses import first_fault
 from muster.simulator.admitted import admitted
 from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.controllers import shipped_runtime
-from muster.simulator.controllers.jobset.jobs import with_defaults
+from muster.simulator.controllers.jobset import with_defaults
 from muster.simulator.controllers.trainer import UnknownNumNodes, build_jobset, typed_runtime
 from muster.simulator.typed import type_fault
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.kubeconfig import client_of
+from muster.simulator.broker import HttpTarget
 from muster.simulator.overlays import built, load, of_kind
 from muster.simulator.source import Source, SourceSpec
 from tests.cluster.api import MERGE_PATCH, KubernetesApi
@@ -82,12 +83,12 @@ def test_both_sources_send_the_same_events(bare_137: RealCluster, recorder: _Rec
     ]
     listener = _listener(bare_137)
     adapters = [bare_137.add_adapter(manifest, listener, f"{recorder.url}/adapter") for manifest in manifests]
-    client = client_of(str(listener))
+    client, local = client_of(str(listener)), HttpTarget(f"{recorder.url}/local")
     sources = [
         Source(
             SourceSpec.from_manifest(manifest),
             client,
-            f"{recorder.url}/local",
+            lambda headers, body: local(headers, body, None).status,
             api_server=api.server,
             watch_seconds=5,
         )

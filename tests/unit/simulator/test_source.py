@@ -11,9 +11,9 @@ import pytest
 from muster.cluster.errors import Expired, Unavailable
 from muster.cluster.http.client import Client
 from muster.objects.resources import PODS, Resource
+from muster.simulator import source as source_module
 from muster.simulator.overlays import UnsupportedManifestError
 from muster.simulator.source import Mode, Sender, Source, SourceSpec, WatchedKind
-from muster.simulator.source import source as source_module
 
 SECONDS = 5
 Object = dict[str, Any]

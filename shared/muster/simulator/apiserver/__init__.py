@@ -2,9 +2,8 @@
 
 - The path of a request: `http` (parsing, and the kind and verb of a URL), `api` (dispatch), `handlers`.
 - The path of a write: `handlers.writes`, `fields.decoding`, `fields.defaults`, `patches`, `admission`,
-  `fields.strategies` with `fields.disabled_fields`, `validation`, `store`, then `collector` for garbage
-  collection.
-- What is served: `gates`, `kinds`, `schemas`, `discovery`.
+  `fields.strategies`, `validation`, `store`, then `collector` for garbage collection.
+- What is served: `kinds`, `schemas`, `discovery`.
 """
 
 from muster.simulator.apiserver.api import ApiServer

@@ -17,10 +17,10 @@ from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.handlers import reads
 from muster.simulator.apiserver.handlers.deletes import Deleter
 from muster.simulator.apiserver.handlers.writes import Writer, review_access
-from muster.simulator.apiserver.http.http_server import HttpServer
-from muster.simulator.apiserver.http.requests import (
+from muster.simulator.apiserver.http import (
     ADMINISTRATOR,
     APPLY,
+    HttpServer,
     Request,
     RequestTarget,
     Response,

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from time import monotonic
 
-from muster.simulator.apiserver.http.http_server import HttpServer
-from muster.simulator.apiserver.http.requests import Request, Response
+from muster.simulator.apiserver.http import HttpServer, Request, Response
 from muster.simulator.broker.delivery import (
     DeliveryOutcome,
     HttpTarget,

@@ -1,9 +1,11 @@
 """The simulated kubelet of every node, following KWOK v0.7.0 and its stages.
 
 A bound pod becomes Running and Ready, a Job's pod may succeed, and a deleted pod is removed, each after a
-delay. Annotations set the delay per pod, as Go durations such as `500ms` or `1m30s`:
-`pod-complete.stage.kwok.x-k8s.io/delay` and `pod-delete.stage.kwok.x-k8s.io/delay` (KWOK's own), and
-`pod-fail.stage.kwok.x-k8s.io/delay`.
+delay. KWOK's annotations set the delay per pod, as Go durations such as `500ms` or `2s`:
+`pod-complete.stage.kwok.x-k8s.io/delay` and `pod-delete.stage.kwok.x-k8s.io/delay`. Without the former a pod
+runs until it is deleted.
+
+Statuses of containers and addresses are left out.
 
 It also plays pod garbage collection for an unbound pod that is deleted and held by a finalizer: its phase
 becomes Failed (kubernetes v1.37.1, pkg/controller/podgc).
@@ -11,8 +13,6 @@ becomes Failed (kubernetes v1.37.1, pkg/controller/podgc).
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,7 +20,6 @@ from muster.cluster.interface import Object
 from muster.objects.resources import PODS, Resource
 from muster.simulator.controllers.fields import (
     annotations_of,
-    controller_of,
     is_deleting,
     is_finished_pod,
     key_of,
@@ -34,9 +33,6 @@ from muster.simulator.controllers.writes import Delete, Patch, Result, Write, st
 MANAGER = "kwok"
 COMPLETE_DELAY = "pod-complete.stage.kwok.x-k8s.io/delay"
 DELETE_DELAY = "pod-delete.stage.kwok.x-k8s.io/delay"
-FAIL_DELAY = "pod-fail.stage.kwok.x-k8s.io/delay"
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
-_DURATION = re.compile(r"(?:\d++(?:\.\d++)?(?:ms|h|m|s))++")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
@@ -45,15 +41,13 @@ class KubeletOptions:
     """Delays of the kubelets, in seconds."""
 
     run_delay: float = 0.05  # from binding to Running and Ready
-    complete_after: float | None = None  # from Running to Succeeded, for pods of Jobs; None: never
     delete_delay: float = 0.05  # from deletionTimestamp to removal
 
 
 def duration(text: str) -> float:
-    """Parse a Go duration into seconds."""
-    if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is no duration such as 500ms or 1m30s")
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    """Parse a Go duration of one unit into seconds."""
+    number = text.rstrip("hms")
+    return float(number) * _UNITS[text.removeprefix(number)]
 
 
 def _next_stage(pod: Object, options: KubeletOptions) -> tuple[str, float] | None:
@@ -67,15 +61,8 @@ def _next_stage(pod: Object, options: KubeletOptions) -> tuple[str, float] | Non
         return None
     if phase(pod) != "Running":
         return ("run", options.run_delay)
-    annotations = annotations_of(pod)
-    if FAIL_DELAY in annotations:
-        return ("fail", duration(annotations[FAIL_DELAY]))
-    if COMPLETE_DELAY in annotations:
-        return ("complete", duration(annotations[COMPLETE_DELAY]))
-    owner = controller_of(pod)
-    if options.complete_after is None or not owner or owner["kind"] != "Job":
-        return None
-    return ("complete", options.complete_after)
+    delay = annotations_of(pod).get(COMPLETE_DELAY)
+    return ("complete", duration(delay)) if delay else None
 
 
 class KubeletController:
@@ -87,7 +74,6 @@ class KubeletController:
     def __init__(self, options: KubeletOptions) -> None:
         self._options = options
         self._since: dict[str, tuple[str, float]] = {}
-        self._addresses = itertools.count(1)
 
     def requests_for(self, _resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
         """Return the pod."""
@@ -109,71 +95,30 @@ class KubeletController:
         self._since.pop(uid, None)
         match stage:
             case "run":
-                status = running(pod, next(self._addresses), now)
+                return Result((_status(pod, _running(now)),))
             case "complete":
-                status = terminated(pod, "Succeeded", now)
-            case "fail":
-                status = terminated(pod, "Failed", now)
+                return Result((_status(pod, {"phase": "Succeeded"}),))
             case "collect":
-                status = {"phase": "Failed"}
+                return Result((_status(pod, {"phase": "Failed"}),))
             case _:
-                return Result(_deletion(pod, now))
-        return Result((_status(pod, status),))
+                return Result(_deletion(pod))
 
 
-def running(pod: Object, number: int, now: float) -> Object:
-    """Return the status of a running and ready pod; `number` makes its IP address."""
+def _running(now: float) -> Object:
     since = timestamp(now)
-    address = f"10.0.{number // 254 % 256}.{number % 254 + 1}"
-    return {
-        "phase": "Running",
-        "startTime": since,
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "conditions": [_true_condition(kind, since) for kind in ("Initialized", "Ready", "ContainersReady")],
-        "containerStatuses": [
-            {**_container_status(container), "ready": True, "state": {"running": {"startedAt": since}}}
-            for container in pod["spec"]["containers"]
-        ],
-    }
+    true = {"status": "True", "lastProbeTime": None, "lastTransitionTime": since}
+    conditions = [{"type": kind, **true} for kind in ("Initialized", "Ready", "ContainersReady")]
+    return {"phase": "Running", "startTime": since, "conditions": conditions}
 
 
-def terminated(pod: Object, final_phase: str, now: float) -> Object:
-    """Return the status of a pod whose containers terminated: Succeeded (exit code 0) or Failed (1)."""
-    at = timestamp(now)
-    succeeded = final_phase == "Succeeded"
-    state = {
-        "exitCode": 0 if succeeded else 1,
-        "reason": "Completed" if succeeded else "Error",
-        "startedAt": (pod.get("status") or {}).get("startTime", at),
-        "finishedAt": at,
-    }
-    return {
-        "phase": final_phase,
-        "containerStatuses": [
-            {**_container_status(container), "ready": False, "started": False, "state": {"terminated": state}}
-            for container in pod["spec"]["containers"]
-        ],
-    }
-
-
-def _deletion(pod: Object, now: float) -> tuple[Write, ...]:
+def _deletion(pod: Object) -> tuple[Write, ...]:
     """Delete the pod; a pod held by a finalizer gets a terminal phase first."""
     delete = Delete(PODS, pod, grace_seconds=0)
     if not pod["metadata"].get("finalizers"):
         return (delete,)
     if not is_finished_pod(pod):
-        return (_status(pod, terminated(pod, "Failed", now)), delete)
+        return (_status(pod, {"phase": "Failed"}), delete)
     return () if pod["metadata"].get("deletionGracePeriodSeconds") == 0 else (delete,)
-
-
-def _container_status(container: Object) -> Object:
-    named = {"name": container["name"], "image": container.get("image", "")}
-    return {**named, "imageID": "", "lastState": {}, "restartCount": 0}
-
-
-def _true_condition(kind: str, since: str) -> Object:
-    return {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": since}
 
 
 def _status(pod: Object, status: Object) -> Patch:

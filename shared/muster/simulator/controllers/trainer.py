@@ -34,7 +34,7 @@ from muster.simulator.controllers.fields import (
     with_condition,
     without_condition,
 )
-from muster.simulator.controllers.jobset.jobs import with_defaults
+from muster.simulator.controllers.jobset import with_defaults
 from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
 from muster.simulator.controllers.writes import Create, RecordEvent, Result, Write, status_patch
 
@@ -43,6 +43,8 @@ MANAGED_BY = "trainer.kubeflow.org/trainjob-controller"
 SNAPSHOT_SUFFIX = "-runtime-snapshot"
 RETRY = 0.5
 """Seconds until a TrainJob whose objects could not be built is synced again."""
+SETTLE_SECONDS = 0.02
+"""How long a change of a TrainJob waits, so that a runtime written before it has come by its own watch."""
 FINAL_CONDITIONS = {"Completed": "Complete", "Failed": "Failed"}
 """The final conditions of a JobSet, and the TrainJob conditions they become."""
 _SPEC_FIELDS = ("mlPolicy", "podGroupPolicy", "template")
@@ -72,7 +74,7 @@ class TrainerController:
     def requests_for(self, resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
         """Return the TrainJob, or the owner of a JobSet or snapshot; changes of runtimes are ignored."""
         if resource == TRAINJOBS:
-            yield ReconcileRequest(key_of(item))
+            yield ReconcileRequest(key_of(item), SETTLE_SECONDS)
         owner = controller_of(item)
         if resource in (JOBSETS, CONFIGMAPS) and owner and owner["kind"] == "TrainJob":
             yield ReconcileRequest((item["metadata"]["namespace"], owner["name"]))

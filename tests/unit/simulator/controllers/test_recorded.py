@@ -12,11 +12,11 @@ import yaml
 from muster.cluster.interface import Object
 from muster.objects import yaml_files
 from muster.objects.resources import by_kind
+from muster.simulator.controllers import jobset as jobset_controller
 from muster.simulator.controllers import node
 from muster.simulator.controllers.job import controller as job_controller
 from muster.simulator.controllers.job.pods import new_pod
-from muster.simulator.controllers.jobset import controller as jobset_controller
-from muster.simulator.controllers.jobset.jobs import child_job, with_defaults
+from muster.simulator.controllers.jobset import child_job, with_defaults
 from muster.simulator.controllers.loop import Cache
 from muster.simulator.controllers.scheduler.controller import SchedulerController
 from muster.simulator.controllers.trainer import build_jobset, next_status

@@ -14,10 +14,8 @@ from muster.simulator.apiserver.store import Store
 
 FINALIZER = "scheduling.k8s.io/podgroup-protection"
 
-POLICIES = ("admissionregistration.k8s.io", "mutatingadmissionpolicies")
-BINDINGS = ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings")
-VALIDATING_POLICIES = ("admissionregistration.k8s.io", "validatingadmissionpolicies")
-VALIDATING_BINDINGS = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
+ADMISSION = "admissionregistration.k8s.io"
+_PLURALS = ("policies", "policybindings")
 CLASSES = (SCHEDULING, "priorityclasses")
 NAMESPACES = ("", "namespaces")
 POD_GROUPS = (SCHEDULING, "podgroups")
@@ -52,17 +50,38 @@ def validate(
     options: Mapping[str, str] | None = None,
 ) -> None:
     """Judge a write by the ValidatingAdmissionPolicies in the server, after all other rules."""
-    policies = [record.obj for record in store.all(VALIDATING_POLICIES)]
-    if not policies or kind.group == VALIDATING_POLICIES[0]:
+    policies, bindings = (_objects(store, f"validatingadmission{plural}") for plural in _PLURALS)
+    if not policies or kind.group == ADMISSION:
         return
     from muster.simulator.apiserver.admission import policies as judges  # noqa: PLC0415 - 25 ms and 11 MB of CEL
 
     operation = "DELETE" if new is None else "CREATE" if old is None else "UPDATE"
-    home = store.get(NAMESPACES, ("", namespace_of(new or old or {}))) if kind.namespaced else None
-    home_obj = home.obj if home else None
-    attributes = judges.Attributes(kind, home_obj, operation, subresource, user, options or {})
-    bindings = [record.obj for record in store.all(VALIDATING_BINDINGS)]
+    home = _home(store, kind, new or old or {})
+    attributes = judges.Attributes(kind, home, operation, subresource, user, options or {})
     judges.check(new, old, attributes, policies, bindings)
+
+
+def _run_policies(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
+    """Change an object as the MutatingAdmissionPolicies in the server do."""
+    policies, bindings = (_objects(store, f"mutatingadmission{plural}") for plural in _PLURALS)
+    if not policies:
+        return
+    from muster.simulator.apiserver.admission import policies as judges  # noqa: PLC0415 - 25 ms and 11 MB of CEL
+
+    creation = judges.Attributes(kind, _home(store, kind, obj), user=user, gates=gates)
+    changed = judges.mutated(obj, creation, policies, bindings)
+    if changed is not obj:
+        obj.clear()
+        obj.update(changed)
+
+
+def _objects(store: Store, plural: str) -> list[Object]:
+    return [record.obj for record in store.all((ADMISSION, plural))]
+
+
+def _home(store: Store, kind: Kind, obj: Object) -> Object | None:
+    home = store.get(NAMESPACES, ("", namespace_of(obj))) if kind.namespaced else None
+    return home.obj if home else None
 
 
 def admit_changed(kind: Kind, obj: Object, old: Object) -> None:
@@ -171,20 +190,3 @@ def _default_tolerations(pod: Object) -> None:
         ):
             seconds = {"effect": "NoExecute", "tolerationSeconds": 300}
             tolerations.append({"key": key, "operator": "Exists", **seconds})
-
-
-def _run_policies(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
-    """Change an object as the MutatingAdmissionPolicies in the server do."""
-    policies = [record.obj for record in store.all(POLICIES)]
-    if not policies:
-        return
-    from muster.simulator.apiserver.admission import policies as judges  # noqa: PLC0415 - 25 ms and 11 MB of CEL
-
-    home = store.get(NAMESPACES, ("", namespace_of(obj)))
-    namespace = home.obj if home and kind.namespaced else None
-    creation = judges.Attributes(kind, namespace, user=user, gates=gates)
-    bindings = [record.obj for record in store.all(BINDINGS)]
-    changed = judges.mutated(obj, creation, policies, bindings)
-    if changed is not obj:
-        obj.clear()
-        obj.update(changed)

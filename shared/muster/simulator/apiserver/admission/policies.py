@@ -25,7 +25,7 @@ from muster.simulator.apiserver.fields import defaults
 from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import Object, at, copied, name_of, namespace_of
-from muster.simulator.apiserver.patches.apply import merged
+from muster.simulator.apiserver.patches import merged
 from muster.simulator.apiserver.refusals import ApiError, refused
 from muster.simulator.apiserver.selectors import selects
 

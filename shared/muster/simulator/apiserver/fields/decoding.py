@@ -1,8 +1,8 @@
 """Decode a request's body: check types, drop unknown fields, omit empty ones.
 
 The real server decodes into Go structs; here the OpenAPI schema takes the place of the struct. A wrong type
-in a built-in kind is answered with 400 and the message of Go's decoder. Custom resources are pruned and
-defaulted here and validated by `validation.custom`.
+in a built-in kind is answered with 400. Custom resources are pruned and defaulted here and validated by
+`validation.custom`.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, now, uid_of
-from muster.simulator.apiserver.patches.apply import Path
+from muster.simulator.apiserver.patches import Path
 from muster.simulator.apiserver.refusals import FieldError
-from muster.simulator.apiserver.validation import custom, groups, job, metadata, pod
+from muster.simulator.apiserver.validation import custom, groups, metadata, workloads
 
 JOB_LABELS = ("batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
 LEGACY_LABELS = ("controller-uid", "job-name")
@@ -171,12 +171,13 @@ def check(kind: Kind, obj: Object, old: Object | None, subresource: str = "") ->
         return errors + groups.check_spec(kind, obj, old)
     match kind.kind:
         case "Pod":
-            new_errors = pod.check_spec(obj["spec"], "spec")
-            return errors + new_errors + (pod.check_changed(obj, old) if old else [])
+            errors += workloads.check_spec(obj["spec"], "spec")
+            return errors + (workloads.check_changed_pod(obj, old) if old else [])
         case "Job":
-            return errors + (job.check_changed(obj, old) if old else job.check_new(obj))
+            check_job = workloads.check_changed_job(obj, old) if old else workloads.check_new_job(obj)
+            return errors + check_job
         case "Event":
-            return errors + pod.check_event(obj)
+            return errors + workloads.check_event(obj)
     return errors
 
 

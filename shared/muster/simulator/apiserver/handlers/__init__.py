@@ -1,1 +1,1 @@
-"""Handlers of the verbs: reads, watches, writes and deletes of objects, and virtual resources."""
+"""Handlers of the verbs: reads, watches, writes and deletes of objects."""

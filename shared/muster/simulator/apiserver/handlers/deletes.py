@@ -12,7 +12,7 @@ from typing import Any
 from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import strategies
-from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
+from muster.simulator.apiserver.http import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 from muster.simulator.apiserver.store import ObjectRecord, Store, encoded

@@ -9,7 +9,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from muster.simulator.apiserver import refusals
-from muster.simulator.apiserver.http.requests import Request, RequestTarget, Response
+from muster.simulator.apiserver.http import Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Kind
 from muster.simulator.apiserver.objects import name_of, namespace_of
 from muster.simulator.apiserver.selectors import Matcher, fields_matcher, labels_matcher

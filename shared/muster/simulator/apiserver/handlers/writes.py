@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from muster.simulator.apiserver import refusals
+from muster.simulator.apiserver import patches, refusals
 from muster.simulator.apiserver.admission import chain
 from muster.simulator.apiserver.fields import defaults, strategies
 from muster.simulator.apiserver.fields.decoding import Decoder
-from muster.simulator.apiserver.http.requests import APPLY, Request, RequestTarget, Response
+from muster.simulator.apiserver.http import APPLY, Request, RequestTarget, Response
 from muster.simulator.apiserver.kinds import Gates, Kind
 from muster.simulator.apiserver.objects import (
     Object,
@@ -26,8 +26,6 @@ from muster.simulator.apiserver.objects import (
     new_uid,
     now,
 )
-from muster.simulator.apiserver.patches import apply
-from muster.simulator.apiserver.patches.merge import json_patch, merge_patch, strategic_merge
 from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.apiserver.schemas import Schema
 from muster.simulator.apiserver.store import ObjectRecord, Store, encoded
@@ -53,11 +51,11 @@ class Writer:
             metadata["name"] = generated_name(metadata["generateName"])
         if request.content_type != APPLY:
             defaults.fill(kind, obj, self.gates())
-            fields = apply.after_update({}, obj, kind.schema, manager)
+            fields = patches.after_update({}, obj, kind.schema, manager)
         elif metadata.get("uid"):
             raise refusals.conflict(kind.group, kind.plural, target.name, "no object has that uid")
         else:
-            _, fields = apply.apply({}, obj, kind.schema, manager, force=True)
+            _, fields = patches.apply({}, obj, kind.schema, manager, force=True)
             defaults.fill(kind, obj, self.gates())
         if metadata.get("resourceVersion"):
             raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
@@ -92,7 +90,7 @@ class Writer:
             _restore_metadata(kind, obj, old)
             if fields is None:
                 reset = strategies.reset_fields(kind, target.subresource)
-                fields = apply.after_update(old, obj, kind.schema, _manager(target, request), reset)
+                fields = patches.after_update(old, obj, kind.schema, _manager(target, request), reset)
             obj["metadata"]["managedFields"] = fields
             if target.subresource == "status":
                 strategies.prepare_status(kind, obj, old)
@@ -120,7 +118,7 @@ class Writer:
         kind, body, fields = target.kind, request.json, None
         if request.content_type == APPLY:
             applied = self._decode(target, request, target.object_in(body))
-            body, fields = apply.apply(
+            body, fields = patches.apply(
                 old,
                 applied,
                 kind.schema,
@@ -193,11 +191,11 @@ def review_access(target: RequestTarget, request: Request) -> Response:
 def _patched(kind: Kind, request: Request, current: Object) -> Object:
     match request.content_type:
         case "application/json-patch+json":
-            return json_patch(current, request.json)
+            return patches.json_patch(current, request.json)
         case "application/merge-patch+json":
-            return merge_patch(current, request.json)
+            return dict(patches.merge_patch(current, request.json))
         case "application/strategic-merge-patch+json" if not kind.custom:
-            return strategic_merge(current, request.json, kind.schema)
+            return patches.strategic_merge(current, request.json, kind.schema)
         case _:
             raise refusals.unsupported_media_type(request.content_type)
 
@@ -206,9 +204,9 @@ def _response(status: int, kind: Kind, record: ObjectRecord) -> Response:
     return Response(status, encoded(kind.api_version, kind.kind, record))
 
 
-def _manager(target: RequestTarget, request: Request) -> apply.FieldManager:
+def _manager(target: RequestTarget, request: Request) -> patches.FieldManager:
     operation = "Apply" if request.content_type == APPLY else "Update"
-    return apply.FieldManager(request.manager, operation, target.kind.api_version, target.subresource)
+    return patches.FieldManager(request.manager, operation, target.kind.api_version, target.subresource)
 
 
 def _check_namespace(target: RequestTarget, obj: Object) -> None:

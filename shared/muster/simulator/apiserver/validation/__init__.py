@@ -1,1 +1,1 @@
-"""Validation of each kind, with the field paths and messages of the real server."""
+"""Validation of each kind, with the field paths and reasons of the real server."""

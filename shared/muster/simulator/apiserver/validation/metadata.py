@@ -1,15 +1,47 @@
-"""Validation of `metadata`, for every kind.
+"""Validation of `metadata`, for every kind, and formats of names, label keys and label values.
 
-Source: k8s.io/apimachinery v0.37.1, `pkg/api/validation/objectmeta.go`.
+Source: k8s.io/apimachinery v0.37.1, `pkg/api/validation/objectmeta.go` and `pkg/api/validate/content`.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+
 from muster.simulator.apiserver import refusals
 from muster.simulator.apiserver.kinds import SCHEDULING, Kind
 from muster.simulator.apiserver.objects import Object, at
-from muster.simulator.apiserver.refusals import FieldError
-from muster.simulator.apiserver.validation import names
+from muster.simulator.apiserver.refusals import FieldError, invalid
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = _LABEL + r"(?:\." + _LABEL + ")*+"
+_KEY = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+
+
+@dataclass(frozen=True)
+class Form:
+    """The pattern of a text and its most characters."""
+
+    pattern: str
+    longest: int = 253
+
+
+DNS_LABEL = Form(_LABEL, 63)
+DNS_SUBDOMAIN = Form(_SUBDOMAIN)
+PATH_SEGMENT = Form("[^/%]*")
+LABEL_KEY = Form(f"({_SUBDOMAIN}/)?(?!.{{64}}){_KEY}", 317)
+LABEL_VALUE = Form(f"({_KEY})?", 63)
+CONDITION_REASON = Form("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 1024)
+
+
+def problems(field: str, text: str, form: Form) -> list[FieldError]:
+    """Return the error of a field whose value is not well-formed."""
+    if len(text.encode()) > form.longest:
+        return [invalid(field, text, f"must be no more than {form.longest} characters")]
+    if not re.fullmatch(form.pattern, text, re.ASCII):
+        return [invalid(field, text, f"must match {form.pattern}")]
+    return []
+
 
 MAX_ANNOTATION_BYTES = 256 * 1024
 IMMUTABLE_FIELDS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp")
@@ -21,10 +53,10 @@ def check_new(kind: Kind, obj: Object) -> list[FieldError]:
     name = metadata.get("name", "")
     if not name:
         return [refusals.required("metadata.name", "name or generateName is required"), *_common(metadata)]
-    form = names.DNS_LABEL if kind.kind == "Namespace" else names.DNS_SUBDOMAIN
-    errors = names.problems("metadata.name", name, form)
+    form = DNS_LABEL if kind.kind == "Namespace" else DNS_SUBDOMAIN
+    errors = problems("metadata.name", name, form)
     for finalizer in metadata.get("finalizers") or []:
-        errors += names.problems("metadata.finalizers", finalizer, names.LABEL_KEY)
+        errors += problems("metadata.finalizers", finalizer, LABEL_KEY)
     return errors + _common(metadata)
 
 
@@ -46,11 +78,11 @@ def check_changed(obj: Object, old: Object) -> list[FieldError]:
 def _common(metadata: Object) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in (metadata.get("labels") or {}).items():
-        errors += names.problems("metadata.labels", key, names.LABEL_KEY)
-        errors += names.problems("metadata.labels", value, names.LABEL_VALUE)
+        errors += problems("metadata.labels", key, LABEL_KEY)
+        errors += problems("metadata.labels", value, LABEL_VALUE)
     annotations = metadata.get("annotations") or {}
     for key in annotations:
-        errors += names.problems("metadata.annotations", key.lower(), names.LABEL_KEY)
+        errors += problems("metadata.annotations", key.lower(), LABEL_KEY)
     if sum(len((key + value).encode()) for key, value in annotations.items()) > MAX_ANNOTATION_BYTES:
         errors.append(refusals.too_long("metadata.annotations", MAX_ANNOTATION_BYTES))
     references = metadata.get("ownerReferences") or []

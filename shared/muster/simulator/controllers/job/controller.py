@@ -10,7 +10,6 @@ Not simulated: deadlines, podFailurePolicy, successPolicy, podReplacementPolicy,
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from muster.cluster.interface import Object, PatchType
 from muster.objects.resources import JOBS, PODS, PRIORITY_CLASSES, Resource
@@ -35,12 +34,10 @@ MANAGER = "kube-controller-manager"
 MANAGED_BY = "kubernetes.io/job-controller"
 
 
-@dataclass(frozen=True)
-class JobOptions:
-    """Delays of the Job controller, in seconds."""
-
-    batch: float = 0.05  # how long pod changes are collected; 1 upstream
-    failure_backoff: float = 0.1  # before the first replacement of a failed pod; 10 upstream
+BATCH_SECONDS = 0.05
+"""How long changes of pods are collected; 1 upstream."""
+BACKOFF_SECONDS = 0.1
+"""The wait before a failed pod is replaced; 10 upstream."""
 
 
 class Backoff:
@@ -74,9 +71,8 @@ class JobController:
     name = "job"
     watches: tuple[Resource, ...] = (JOBS, PODS, PRIORITY_CLASSES)
 
-    def __init__(self, options: JobOptions) -> None:
-        self._options = options
-        self._backoff = Backoff(options.failure_backoff)
+    def __init__(self) -> None:
+        self._backoff = Backoff(BACKOFF_SECONDS)
 
     def requests_for(self, resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
         """Return a Job at once, a pod's Job after the batch delay, and an orphaned pod with the finalizer."""
@@ -86,7 +82,7 @@ class JobController:
             owner = controller_of(item)
             if owner and owner["kind"] == "Job":
                 namespace = item["metadata"]["namespace"]
-                yield ReconcileRequest((namespace, owner["name"], owner["uid"]), self._options.batch)
+                yield ReconcileRequest((namespace, owner["name"], owner["uid"]), BATCH_SECONDS)
             elif not owner and has_finalizer(item):
                 yield ReconcileRequest(("orphan", *key_of(item)))
 

@@ -29,7 +29,6 @@ COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 FINALIZER = "batch.kubernetes.io/job-tracking"
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_PRIORITY = "jobset.sigs.k8s.io/priority"
-_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 def is_indexed(job: Object) -> bool:
@@ -94,30 +93,17 @@ def has_finalizer(pod: Object) -> bool:
 def pods_to_delete(job: Object, active: list[Object], at_least: int) -> list[Object]:
     """Return the active pods to delete: duplicate and invalid indexes first, then the least advanced."""
     surplus: list[Object] = []
-    rest = list(active)
+    rest = sorted(active, key=lambda pod: (bool(node_of(pod)), phase(pod) == "Running", is_ready(pod)))
     if is_indexed(job):
         kept: dict[int, Object] = {}
-        for pod in _least_advanced_first(active):
+        for pod in rest:
             if is_valid(job, pod):
                 surplus += [kept[index_of(pod)]] if index_of(pod) in kept else []
                 kept[index_of(pod)] = pod
             else:
                 surplus.append(pod)
         rest = list(kept.values())
-    return surplus + _least_advanced_first(rest)[: max(0, at_least - len(surplus))]
-
-
-def _least_advanced_first(pods: Iterable[Object]) -> list[Object]:
-    newest_first = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")), reverse=True)
-    latest_ready_first = sorted(newest_first, key=_ready_since, reverse=True)
-    return sorted(
-        latest_ready_first, key=lambda pod: (bool(node_of(pod)), _PHASES.get(phase(pod), 1), is_ready(pod))
-    )
-
-
-def _ready_since(pod: Object) -> str:
-    ready = condition((pod.get("status") or {}).get("conditions"), "Ready")
-    return str(ready.get("lastTransitionTime") or "") if ready else ""
+    return surplus + rest[: max(0, at_least - len(surplus))]
 
 
 def new_pod(job: Object, index: int | None, priority: int) -> Object:

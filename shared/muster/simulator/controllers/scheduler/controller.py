@@ -25,7 +25,6 @@ from muster.simulator.controllers.scheduler.tree import (
     run_cycle,
     trees,
     uses_default_scheduler,
-    validation_error,
 )
 from muster.simulator.controllers.writes import SCHEDULER, Bind, RecordEvent, Result, Write, strategic_status
 
@@ -84,16 +83,13 @@ def schedule_pod(pod: Object, nodes: Nodes, now: float) -> list[Write]:
     """Bind an ungrouped pod, or write why it is unschedulable."""
     node = nodes.fit(pod, nodes.names)
     if isinstance(node, FitError):
-        return list(_rejection(pod, "Unschedulable", node.message, now))
+        return list(_rejection(pod, node.message, now))
     nodes.add_pod(pod, node)
     return list(_binding(pod, node))
 
 
 def schedule_group(root: GroupTree, nodes: Nodes, now: float) -> list[Write]:
     """Run a scheduling cycle for a tree and return its writes; `nodes` keeps the scheduled pods."""
-    error = validation_error(root)
-    if error:
-        return [write for leaf in root.leaves() for write in _scheduler_error(leaf, error, now)]
     whole = run_cycle(root, nodes)
     leaves = list(_leaves(whole, whole.status))
     writes: list[Write] = []
@@ -126,15 +122,9 @@ def _conditions(attempt: Attempt, now: float, *, whole_tree_rejected: bool) -> I
         uid = pod["metadata"]["uid"]
         if uid not in bound:
             default = f"{UNSCHEDULABLE}, {full}" if uid in attempt.nodes else status.message
-            yield from _rejection(pod, "Unschedulable", attempt.fit_errors.get(uid, default), now)
+            yield from _rejection(pod, attempt.fit_errors.get(uid, default), now)
     if not status.ok:
         yield from _group_condition(leaf, "False", "Unschedulable", full, now)
-
-
-def _scheduler_error(leaf: GroupTree, message: str, now: float) -> Iterator[Write]:
-    for pod in leaf.queued():
-        yield from _rejection(pod, "SchedulerError", message, now)
-    yield from _group_condition(leaf, "False", "SchedulerError", message, now)
 
 
 def _group_condition(leaf: GroupTree, status: str, reason: str, message: str, now: float) -> Iterator[Write]:
@@ -156,15 +146,15 @@ def _group_condition(leaf: GroupTree, status: str, reason: str, message: str, no
     yield strategic_status(served, leaf.item, {"conditions": [new]}, SCHEDULER)
 
 
-def _rejection(pod: Object, reason: str, message: str, now: float) -> Iterator[Write]:
+def _rejection(pod: Object, message: str, now: float) -> Iterator[Write]:
     """Set PodScheduled=False and record an Event, unless the condition is set already."""
     old = condition((pod.get("status") or {}).get("conditions"), "PodScheduled")
-    if old and (old.get("reason"), old.get("message")) == (reason, message):
+    if old and (old.get("reason"), old.get("message")) == ("Unschedulable", message):
         return
     new = {
         "type": "PodScheduled",
         "status": "False",
-        "reason": reason,
+        "reason": "Unschedulable",
         "message": message,
         "lastProbeTime": None,
         "lastTransitionTime": timestamp(now),

@@ -1,8 +1,8 @@
 """A snapshot of the nodes on which a scheduling cycle places pods.
 
-Filters: unschedulable nodes, taints (NoSchedule, NoExecute), nodeSelector, resources and the number of pods.
-Not simulated: affinity, topology spread, ports, volumes, dynamic resources. Instead of scoring, the feasible
-node with the fewest pods is chosen, then the first by name.
+Filters: nodeSelector, resources and the number of pods. Not simulated: unschedulable nodes, taints, affinity,
+topology spread, ports, volumes, dynamic resources. Instead of scoring, the feasible node with the fewest pods
+is chosen, then the first by name.
 """
 
 from __future__ import annotations
@@ -78,13 +78,6 @@ class Nodes:
     def _filter(self, pod: Object, name: str) -> list[str]:
         """Return the reasons why a pod does not fit on a node; empty if it fits."""
         node = self._nodes[name]
-        if node["spec"].get("unschedulable"):
-            return ["node(s) were unschedulable"]
-        tolerations = pod["spec"].get("tolerations") or []
-        for taint in node["spec"].get("taints") or []:
-            repels = taint["effect"] in ("NoSchedule", "NoExecute")
-            if repels and not any(_tolerates(toleration, taint) for toleration in tolerations):
-                return ["node(s) had untolerated taint(s)"]
         selector = pod["spec"].get("nodeSelector") or {}
         if any(labels_of(node).get(key) != value for key, value in selector.items()):
             return ["node(s) didn't match Pod's node affinity/selector"]
@@ -113,13 +106,3 @@ def _allocatable(node: Object) -> dict[str, int]:
     status = node.get("status") or {}
     quantities = status.get("allocatable") or status.get("capacity") or {}
     return {key: milli(str(value)) for key, value in quantities.items()}
-
-
-def _tolerates(toleration: Object, taint: Object) -> bool:
-    if toleration.get("effect") not in (None, "", taint["effect"]):
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    if toleration.get("operator") == "Exists":
-        return True
-    return bool(toleration.get("key")) and toleration.get("value", "") == taint.get("value", "")

@@ -3,7 +3,8 @@
 Algorithm and messages are those of kubernetes v1.37.1, pkg/scheduler/schedule_one_podgroup.go,
 framework/plugins/gangscheduling and backend/queue: a pod whose group, or an ancestor of it, does not exist
 stays pending without a condition; a single gated pod, or a missing quorum, keeps the whole tree pending.
-Preemption is not simulated: every unschedulable group reports that there are no victims.
+Not simulated: preemption (every unschedulable group reports that there are no victims), and the refusal of
+pods whose priority is not that of their group.
 """
 
 from __future__ import annotations
@@ -165,19 +166,6 @@ class Attempt:
                 yield pod, self.nodes[pod["metadata"]["uid"]]
         for child in self.children:
             yield from child.assignments()
-
-
-def validation_error(root: GroupTree) -> str:
-    """Why the pods of a tree must not be scheduled together; empty if valid (validatePodGroup)."""
-    for leaf in root.leaves():
-        for pod in (*leaf.queued(), *leaf.bound):
-            priority = pod["spec"].get("priority") or 0
-            if priority != root.priority:
-                return (
-                    "all pods in a pod group should have the priority of the group, "
-                    f"got {priority} and {root.priority}"
-                )
-    return ""
 
 
 def run_cycle(root: GroupTree, nodes: Nodes) -> Attempt:

@@ -1,12 +1,31 @@
-"""The Jobs of a JobSet with the defaults of the JobSet webhook, and its status (jobset v0.12.0)."""
+"""The simulated JobSet controller (jobset v0.12.0, pkg/controllers/jobset_controller.go).
+
+Not simulated: the headless Service and PersistentVolumeClaims, exclusive placement, TTL, the startup policy
+InOrder, rules of failure policies, changed templates at a resumption, BlockingRecreate, the coordinator, and
+alpha feature gates.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from muster.cluster.interface import Object
+from muster.cluster.interface import Object, PatchType
+from muster.objects.resources import JOBS, JOBSETS, Resource
 from muster.simulator.apiserver.objects import copied
-from muster.simulator.controllers.fields import condition, controller_reference, labels_of, timestamp
+from muster.simulator.controllers.fields import (
+    condition,
+    controller_of,
+    controller_reference,
+    is_deleting,
+    key_of,
+    labels_of,
+    timestamp,
+)
+from muster.simulator.controllers.job.pods import finished_type
+from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
+from muster.simulator.controllers.writes import Create, Delete, Patch, Result, Write, status_patch
 
 PREFIX = "jobset.sigs.k8s.io/"
 REPLICATED_JOB = PREFIX + "replicatedjob-name"
@@ -89,30 +108,6 @@ def jobset_keys(jobset: Object, rjob: Object, index: int) -> dict[str, str]:
     return {PREFIX + key: str(value) for key, value in values.items()}
 
 
-def resumed(job: Object, rjob: Object) -> Object:
-    """Return the patch of a Job's spec for resuming: suspend, and five fields of the pod template."""
-    stored = job["spec"]["template"]
-    desired = rjob["template"]["spec"]["template"]
-    metadata: Object = {}
-    for name in ("labels", "annotations"):
-        values = (desired.get("metadata") or {}).get(name)
-        if values:
-            metadata[name] = {**((stored.get("metadata") or {}).get(name) or {}), **values}
-    pod: Object = {}
-    if desired["spec"].get("nodeSelector"):
-        pod["nodeSelector"] = {
-            **(stored["spec"].get("nodeSelector") or {}),
-            **desired["spec"]["nodeSelector"],
-        }
-    for name in ("tolerations", "schedulingGates"):
-        current = stored["spec"].get(name) or []
-        added = [entry for entry in desired["spec"].get(name) or [] if entry not in current]
-        if added:
-            pod[name] = [*current, *added]
-    template = {key: value for key, value in (("metadata", metadata), ("spec", pod)) if value}
-    return {"suspend": False} | ({"template": template} if template else {})
-
-
 def _before(rjobs: list[Object], rjob: Object) -> int:
     """Number of Jobs of the replicatedJobs listed before `rjob`."""
     total = 0
@@ -134,16 +129,6 @@ def _condition(kind: str, status: str, reason: str, message: str) -> Object:
 COMPLETED = _condition("Completed", "True", "AllJobsCompleted", "jobset completed successfully")
 SUSPENDED = _condition("Suspended", "True", "SuspendedJobs", "jobset is suspended")
 RESUMED = _condition("Suspended", "False", "ResumeJobs", "jobset is resumed")
-IN_ORDER_IN_PROGRESS = _condition(
-    "StartupPolicyInProgress",
-    "True",
-    "InOrderStartupPolicyInProgress",
-    "in order startup policy is in progress",
-)
-IN_ORDER_COMPLETED = _condition(
-    "StartupPolicyCompleted", "True", "InOrderStartupPolicyCompleted", "in order startup policy has completed"
-)
-_EXCLUSIVE = {"StartupPolicyInProgress", "StartupPolicyCompleted"}
 _COUNTS = ("active", "failed", "ready", "succeeded", "suspended")
 
 
@@ -176,11 +161,6 @@ def counts_of(status: Object, name: str) -> Object:
     return next((entry for entry in entries if entry["name"] == name), dict.fromkeys(_COUNTS, 0))
 
 
-def has_started(rjob: Object, status: Object) -> bool:
-    """Whether all Jobs of a replicatedJob are ready or finished (allReplicasStarted)."""
-    return bool(_started(counts_of(status, rjob["name"])) == rjob["replicas"])
-
-
 def all_ready(jobset: Object, status: Object) -> bool:
     """Whether every Job is ready or succeeded (allJobsReady); failed Jobs do not count."""
     expected = sum(rjob["replicas"] for rjob in jobset["spec"]["replicatedJobs"])
@@ -193,14 +173,12 @@ def dependencies_met(jobset: Object, rjob: Object, status: Object) -> bool:
     replicas = {other["name"]: other["replicas"] for other in jobset["spec"]["replicatedJobs"]}
     for dependency in rjob.get("dependsOn") or []:
         counts = counts_of(status, dependency["name"])
-        reached = counts["succeeded"] if dependency["status"] == "Complete" else _started(counts)
+        reached = counts["succeeded"]
+        if dependency["status"] != "Complete":
+            reached += counts["ready"] + counts["failed"]
         if reached != replicas[dependency["name"]]:
             return False
     return True
-
-
-def _started(counts: Object) -> int:
-    return int(counts["ready"] + counts["failed"] + counts["succeeded"])
 
 
 def set_condition(status: Object, new: Object, now: float) -> None:
@@ -212,8 +190,6 @@ def set_condition(status: Object, new: Object, now: float) -> None:
     changed = old is None or old["status"] != new["status"]
     since = timestamp(now) if old is None or changed else old["lastTransitionTime"]
     entry = {**new, "lastTransitionTime": since}
-    others = _EXCLUSIVE - {new["type"]} if new["type"] in _EXCLUSIVE else set()
-    conditions = [{**other, "status": "False"} if other["type"] in others else other for other in conditions]
     if old is None:
         conditions.append(entry)
     else:
@@ -256,3 +232,152 @@ def _with_job(message: str, job: Object) -> str:
 
 def _failure(job: Object) -> Object:
     return condition(job["status"]["conditions"], "Failed") or {"lastTransitionTime": ""}
+
+
+MANAGER = "jobset"
+MANAGED_BY = "jobset.sigs.k8s.io/jobset-controller"
+FINISHED = ("Completed", "Failed")
+
+
+class JobSetController:
+    """Creates the Jobs of a JobSet in order, suspends, resumes and restarts them, and updates the status."""
+
+    name = "jobset"
+    watches: tuple[Resource, ...] = (JOBSETS, JOBS)
+
+    def requests_for(self, resource: Resource, item: Object) -> Iterable[ReconcileRequest]:
+        """Return the JobSet, or the JobSet that owns a Job."""
+        if resource == JOBSETS:
+            yield ReconcileRequest(key_of(item))
+            return
+        owner = controller_of(item)
+        if owner and owner["kind"] == "JobSet":
+            yield ReconcileRequest((item["metadata"]["namespace"], owner["name"]))
+
+    def reconcile(self, key: Key, cache: Cache, now: float) -> Result:
+        """Sync a JobSet and the Jobs it controls."""
+        jobset = cache.get(JOBSETS, *key)
+        if jobset is None or is_deleting(jobset):
+            return Result()
+        if jobset["spec"].get("managedBy") not in (None, MANAGED_BY):
+            return Result()
+        return sync(jobset, cache.controlled(JOBS, jobset["metadata"]["uid"]), now)
+
+
+@dataclass
+class _Children:
+    """The Jobs of a JobSet: of the current attempt by state, and `previous` of earlier attempts."""
+
+    active: list[Object] = field(default_factory=list)
+    successful: list[Object] = field(default_factory=list)
+    failed: list[Object] = field(default_factory=list)
+    previous: list[Object] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, jobs: Iterable[Object], restarts: int) -> _Children:
+        children = cls()
+        for job in jobs:
+            if int(labels_of(job).get(RESTART_ATTEMPT, "0")) < restarts:
+                children.previous.append(job)
+            else:
+                by_type = {"": children.active, "Complete": children.successful, "Failed": children.failed}
+                by_type[finished_type(job)].append(job)
+        return children
+
+    @property
+    def names(self) -> set[str]:
+        groups = (self.active, self.successful, self.failed, self.previous)
+        return {job["metadata"]["name"] for group in groups for job in group}
+
+
+def sync(jobset: Object, jobs: list[Object], now: float) -> Result:
+    """Return the writes for a JobSet and its Jobs: Jobs first, the status last."""
+    jobset = with_defaults(jobset)
+    old: Object = jobset.get("status") or {}
+    status: Object = {"restarts": 0, **old}
+    children = _Children.of(jobs, status["restarts"])
+    status["replicatedJobsStatus"] = replicated_jobs_status(
+        jobset, children.active, children.successful, children.failed
+    )
+    writes = _reconcile(jobset, children, status, now)
+    return Result((*writes, *status_patch(JOBSETS, jobset, status, MANAGER, locked=True)))
+
+
+def _reconcile(jobset: Object, children: _Children, status: Object, now: float) -> tuple[Write, ...]:
+    """Return the writes to Jobs, in the order of upstream's reconcile; sets conditions in `status`."""
+    if any((condition(status.get("conditions"), kind) or {}).get("status") == "True" for kind in FINISHED):
+        return _deletions(children.active)
+    deleted = _deletions(children.previous)
+    suspended = bool(jobset["spec"].get("suspend"))
+    if not suspended and all_ready(jobset, status):
+        end_restarting(status, "JobsReady", "all jobs are ready", now)
+    if children.failed:
+        apply_failure_policy(jobset, children.failed, status, now)
+        return deleted
+    if children.successful and _success_policy_met(jobset, children.successful):
+        set_condition(status, COMPLETED, now)
+        end_restarting(status, "JobSetCompleted", COMPLETED["message"], now)
+        status["terminalState"] = "Completed"
+        return deleted
+    created = _creations(jobset, children, status)
+    if suspended:
+        updated = _suspensions(children.active)
+        set_condition(status, SUSPENDED, now)
+        end_restarting(status, "JobSetSuspended", SUSPENDED["message"], now)
+    else:
+        updated = _resumptions(jobset, children.active, status, now)
+    return (*deleted, *created, *updated)
+
+
+def _success_policy_met(jobset: Object, successful: list[Object]) -> bool:
+    """Whether the success policy is met (success_policy.go)."""
+    policy = jobset["spec"]["successPolicy"]
+    targets = policy.get("targetReplicatedJobs") or []
+    matching = [job for job in successful if not targets or labels_of(job)[REPLICATED_JOB] in targets]
+    if policy["operator"] == "Any":
+        return len(matching) >= 1
+    rjobs = [rjob for rjob in jobset["spec"]["replicatedJobs"] if not targets or rjob["name"] in targets]
+    return len(matching) >= sum(int(rjob["replicas"]) for rjob in rjobs)
+
+
+def _creations(jobset: Object, children: _Children, status: Object) -> tuple[Write, ...]:
+    """Create the missing Jobs whose dependencies are met (reconcileReplicatedJobs)."""
+    return tuple(
+        Create(JOBS, child_job(jobset, rjob, index), MANAGER, failure="JobCreationFailed", owner=jobset)
+        for rjob in jobset["spec"]["replicatedJobs"]
+        if dependencies_met(jobset, rjob, status)
+        for index in range(rjob["replicas"])
+        if child_name(jobset, rjob, index) not in children.names
+    )
+
+
+def _suspensions(active: list[Object]) -> tuple[Write, ...]:
+    return tuple(
+        _patch(job, {"metadata": _version(job), "spec": {"suspend": True}})
+        for job in active
+        if not job["spec"].get("suspend")
+    )
+
+
+def _patch(job: Object, body: Object) -> Patch:
+    return Patch(JOBS, job, body, PatchType.MERGE, MANAGER)
+
+
+def _resumptions(jobset: Object, active: list[Object], status: Object, now: float) -> tuple[Write, ...]:
+    """Resume the suspended Jobs whose dependencies are met (resumeJobsIfNecessary)."""
+    rjobs = [rjob for rjob in jobset["spec"]["replicatedJobs"] if dependencies_met(jobset, rjob, status)]
+    names = {rjob["name"] for rjob in rjobs}
+    set_condition(status, RESUMED, now)
+    return tuple(
+        _patch(job, {"spec": {"suspend": False}})
+        for job in active
+        if labels_of(job)[REPLICATED_JOB] in names and job["spec"].get("suspend")
+    )
+
+
+def _deletions(jobs: Iterable[Object]) -> tuple[Write, ...]:
+    return tuple(Delete(JOBS, job, propagation="Foreground") for job in jobs if not is_deleting(job))
+
+
+def _version(job: Object) -> Object:
+    return {"resourceVersion": job["metadata"]["resourceVersion"]}

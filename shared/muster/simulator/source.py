@@ -1,26 +1,189 @@
 """A source that watches an API server and sends an event for each change, as ApiServerSource's adapter does.
 
-Events are lost where the adapter loses them: objects that exist at the start are never sent, nor are the
+It reads the same manifests and sends the same events as the adapter of knative.dev/eventing v0.47.0
+(`pkg/adapter/apiserver`), and loses the same: objects that exist at the start are never sent, nor are the
 changes missed by an expired watch. The functions recover from this with their sweeps.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
+import uuid
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from http import HTTPStatus
 from time import monotonic
+from typing import Any
 
 from muster.cluster.errors import ClusterError, Expired
 from muster.cluster.http.client import Client
-from muster.objects.resources import NAMESPACES
-from muster.simulator.overlays import Manifest, of_kind
-from muster.simulator.source.events import ChangeType, Object, Sender, Sink, to_event
-from muster.simulator.source.wiring import SourceSpec, WatchedKind
+from muster.objects.resources import NAMESPACES, Resource, guess_plural
+from muster.simulator.clock import now
+from muster.simulator.overlays import Manifest, UnsupportedManifestError, of_kind
+
+Object = dict[str, Any]
+
+Sink = Callable[[Mapping[str, str], bytes], int]
+"""Receives headers and body of an event; returns the HTTP status, 0 if there was no response."""
+
+RETRIED = frozenset({0, 404, 413, 425, 429, 502, 503, 504})
+"""sdk-go's list (protocol/http), and 0 for no response; after a 500 the event is dropped at once."""
+
+RETRY_DELAYS = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds before each retry; after the last one the event is dropped."""
+
+_log = logging.getLogger(__name__)
+
+
+class Mode(StrEnum):
+    """The data of an event: the object, or a reference to it (`spec.mode`)."""
+
+    RESOURCE = "Resource"
+    REFERENCE = "Reference"
+
+
+class ChangeType(StrEnum):
+    """The last part of an event's type."""
+
+    ADD = "add"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+_TYPES = {Mode.RESOURCE: "dev.knative.apiserver.resource", Mode.REFERENCE: "dev.knative.apiserver.ref"}
+
+
+def to_event(change: ChangeType, item: Object, mode: Mode, source: str) -> tuple[dict[str, str], bytes]:
+    """Return the headers and body of an event in binary mode, without `Ce-Id` and `Ce-Time`."""
+    api_version, kind = item["apiVersion"], item["kind"]
+    name, namespace = item["metadata"]["name"], item["metadata"].get("namespace", "")
+    headers = {
+        "Ce-Specversion": "1.0",
+        "Ce-Type": f"{_TYPES[mode]}.{change}",
+        "Ce-Source": source,
+        "Ce-Subject": f"/apis/{api_version}/namespaces/{namespace}/{guess_plural(kind)}/{name}",
+        "Ce-Apiversion": api_version,
+        "Ce-Kind": kind,
+        "Ce-Name": name,
+        "Ce-Namespace": namespace,
+        "Content-Type": "application/json",
+    }
+    reference = {"kind": kind, **({"namespace": namespace} if namespace else {}), "name": name}
+    data = item if mode is Mode.RESOURCE else {**reference, "apiVersion": api_version}
+    return headers, json.dumps(data, separators=(",", ":")).encode()
+
+
+class Sender:
+    """Sends the events of one source, with headers of its own and the adapter's retries."""
+
+    def __init__(self, sink: Sink, *, wait: Callable[[float], object], headers: Mapping[str, str]) -> None:
+        self._sink = sink
+        self._wait = wait
+        self._headers = headers
+
+    def send(self, headers: Mapping[str, str], body: bytes) -> bool:
+        """Send an event with a new id; return False if it was dropped, which is also logged."""
+        sent = {**headers, **self._headers, "Ce-Id": str(uuid.uuid4()), "Ce-Time": now()}
+        status = self._sink(sent, body)
+        for seconds in RETRY_DELAYS:
+            if status not in RETRIED:
+                break
+            self._wait(seconds)
+            status = self._sink(sent, body)
+        if status in range(200, 300):
+            return True
+        _log.error("failed to send %s of %s: %s", sent["Ce-Type"], sent["Ce-Subject"], status)
+        return False
+
+
+_KNOWN = {"mode", "namespaceSelector", "resources", "serviceAccountName", "sink", "ceOverrides"}
+
+
+@dataclass(frozen=True)
+class WatchedKind:
+    """A kind that a source watches; `selector` is the labelSelector query parameter, "" for all."""
+
+    resource: Resource
+    selector: str = ""
+
+    def is_of(self, group: str, plural: str) -> bool:
+        """Whether this is the kind of a resource."""
+        return (self.resource.group, self.resource.plural) == (group, plural)
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """The specification of an ApiServerSource."""
+
+    name: str
+    namespace: str
+    mode: Mode
+    kinds: tuple[WatchedKind, ...]
+    namespaces: str | None = None  # label selector; "" means all, None its own namespace
+    extensions: Mapping[str, str] = field(default_factory=dict)  # attributes of every event
+
+    @classmethod
+    def from_manifest(cls, manifest: Manifest) -> SourceSpec:
+        """Parse the manifest of an ApiServerSource."""
+        name, spec = manifest["metadata"]["name"], manifest["spec"]
+        if unknown := sorted(set(spec) - _KNOWN):
+            raise UnsupportedManifestError(
+                f"ApiServerSource {name}: {', '.join(unknown)} is not understood by the local source"
+            )
+        mode, namespaces = spec.get("mode", Mode.REFERENCE), spec.get("namespaceSelector")
+        if mode not in set(Mode):
+            raise UnsupportedManifestError(
+                f"ApiServerSource {name}: mode {mode!r} is not {' or '.join(Mode)}"
+            )
+        return cls(
+            name=name,
+            namespace=manifest["metadata"]["namespace"],
+            mode=Mode(mode),
+            kinds=tuple(map(_watched, spec["resources"])),
+            namespaces=None if namespaces is None else selector_text(namespaces),
+            extensions=(spec.get("ceOverrides") or {}).get("extensions") or {},
+        )
+
+
+def guess_resource(api_version: str, kind: str, *, namespaced: bool = True) -> Resource:
+    """Return the resource of a kind, guessing the plural as the controller of ApiServerSource does."""
+    group, _, version = api_version.rpartition("/")
+    return Resource(group, version, guess_plural(kind), kind, namespaced=namespaced)
+
+
+def selector_text(selector: Mapping[str, Any]) -> str:
+    """Return a LabelSelector as the query parameter labelSelector; empty selects everything."""
+    parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    parts += map(_expression, selector.get("matchExpressions") or [])
+    return ",".join(parts)
+
+
+def _watched(entry: Mapping[str, Any]) -> WatchedKind:
+    resource = guess_resource(entry["apiVersion"], entry["kind"])
+    return WatchedKind(resource, selector_text(entry.get("selector") or {}))
+
+
+def _expression(requirement: Mapping[str, Any]) -> str:
+    key, operator, values = (
+        requirement["key"],
+        requirement["operator"],
+        ",".join(requirement.get("values", [])),
+    )
+    texts: dict[str, str] = {
+        "Exists": key,
+        "DoesNotExist": f"!{key}",
+        "In": f"{key} in ({values})",
+        "NotIn": f"{key} notin ({values})",
+    }
+    if operator not in texts:
+        raise UnsupportedManifestError(f"selector: operator {operator!r} is not one of {', '.join(texts)}")
+    return texts[operator]
+
 
 RETRY_SECONDS = 1.0
 """Delay between requests while the API server is unavailable or the API is not served."""
@@ -37,7 +200,7 @@ class Source:
         self,
         spec: SourceSpec,
         cluster: Client,
-        sink: Sink | str,
+        sink: Sink,
         *,
         api_server: str,
         watch_seconds: int = 30,
@@ -54,7 +217,7 @@ class Source:
 
     @classmethod
     def all_of(
-        cls, manifests: Iterable[Manifest], cluster: Client, sink: Sink | str, *, api_server: str
+        cls, manifests: Iterable[Manifest], cluster: Client, sink: Sink, *, api_server: str
     ) -> list[Source]:
         """Return a source for each ApiServerSource among the manifests."""
         specs = map(SourceSpec.from_manifest, of_kind(manifests, "ApiServerSource"))
@@ -163,15 +326,10 @@ class _Stream:
 
     def _wait_until_served(self) -> bool:
         """Wait for the group-version, as the adapter restarts until it is there; False to skip the kind."""
-        resource, logged = self.kind.resource, False
+        resource = self.kind.resource
         while (served := self._served()) is None:
-            if not logged:
-                _log.warning("%s is not served: waiting for it", resource.api_version)
-                logged = True
             if self._stopping.wait(RETRY_SECONDS):
                 return False
-        if resource.plural not in served:
-            _log.error("%s is not in %s: skipped", resource.plural, resource.api_version)
         namespaced = served.get(resource.plural, True)
         self.kind = replace(self.kind, resource=replace(resource, namespaced=namespaced))
         watched = resource.plural in served and (namespaced or self._is_first)

@@ -1,1 +1,0 @@
-"""Requests and responses of the API server: HTTP, paths, bodies in protobuf and YAML."""

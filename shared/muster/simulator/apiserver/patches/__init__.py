@@ -1,1 +1,0 @@
-"""The four patch types: JSON patch, merge patch, strategic merge patch and server-side apply."""

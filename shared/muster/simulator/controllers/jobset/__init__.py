@@ -1,1 +1,0 @@
-"""The simulated JobSet controller (jobset v0.12.0, pkg/controllers)."""
