@@ -197,28 +197,25 @@ def kinds_of(obj: Object, meta: Schema) -> tuple[Kind, ...]:
 
 
 class Registry:
-    """The kinds served now; rebuilt when the gates or the CustomResourceDefinitions change."""
+    """The kinds served now; built anew when the gates or the CustomResourceDefinitions change."""
 
     def __init__(self, release: str, gates: Callable[[], Gates]) -> None:
         self.release = release
         self._gates = gates
-        self._custom: dict[str, tuple[Kind, ...]] = {}
-        self._built: tuple[Gates, dict[tuple[str, str, str], Kind]] | None = None
+        self._custom: dict[str, tuple[Kind, ...]] = {}  # replaced, never changed: other threads read it
+        self._built = self._build()
+
+    def _build(self) -> tuple[Gates, object, dict[tuple[str, str, str], Kind]]:
+        gates, custom = self._gates(), self._custom
+        kinds = [*builtin(self.release, gates), *(kind for group in custom.values() for kind in group)]
+        return gates, custom, {(kind.group, kind.version, kind.plural): kind for kind in kinds}
 
     def all(self) -> dict[tuple[str, str, str], Kind]:
         """Return the kinds by group, version and plural."""
-        gates = self._gates()
-        if self._built is None or self._built[0] != gates:
-            kinds = [
-                *builtin(self.release, gates),
-                *(kind for group in self._custom.values() for kind in group),
-            ]
-            self._built = gates, {(kind.group, kind.version, kind.plural): kind for kind in kinds}
-        return self._built[1]
-
-    def groups(self) -> frozenset[str]:
-        """Return the names of the API groups that are served in any version."""
-        return frozenset(group for group, _, _ in self.all())
+        built = self._built
+        if built[0] != self._gates() or built[1] is not self._custom:
+            built = self._built = self._build()
+        return built[2]
 
     def find(self, group: str, version: str, plural: str) -> Kind | None:
         """Return the kind of a REST path; None if it is not served."""
@@ -241,7 +238,5 @@ class Registry:
 
     def define(self, name: str, kinds: tuple[Kind, ...]) -> None:
         """Serve the kinds of the CustomResourceDefinition `name`; no kinds means stop serving them."""
-        self._custom = {key: value for key, value in self._custom.items() if key != name}
-        if kinds:
-            self._custom[name] = kinds
-        self._built = None
+        others = {key: value for key, value in self._custom.items() if key != name}
+        self._custom = others | ({name: kinds} if kinds else {})
