@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +53,7 @@ def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
             stage.until("a pod is gated", lambda: stage.gated() == 1)
             stage.until("the PodGroup is there", lambda: stage.all("PodGroup"))
             stage.settle()
+            time.sleep(0.5)  # for the recorder, which hears of the PodGroup by a watch of its own
             assert recorder.end() == 0
             recorder.line(f"{events}: ")
             recorder.line(f"{objects}: ")
