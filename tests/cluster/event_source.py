@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from muster.simulator.source.wiring import selector_text
+from muster.simulator.source import selector_text
 from tests.cluster import audit, modules
 from tests.cluster.processes import ComponentProcess, free_ports, start, wait_ready
 
