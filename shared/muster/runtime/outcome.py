@@ -19,14 +19,8 @@ class OutcomeKind(StrEnum):
     BUG = "bug"
 
 
-STATUS = {
-    OutcomeKind.DONE: 202,
-    OutcomeKind.NOTHING: 202,
-    OutcomeKind.REQUEUE: 409,
-    OutcomeKind.UNREADABLE: 400,
-    OutcomeKind.BUG: 500,
-}
-"""The HTTP status of each kind, unless the outcome has its own."""
+STATUS = {OutcomeKind.REQUEUE: 409, OutcomeKind.UNREADABLE: 400, OutcomeKind.BUG: 500}
+"""The HTTP status of each kind, unless the outcome has its own; else 202."""
 
 
 @dataclass(frozen=True)
@@ -52,4 +46,4 @@ class Outcome:
     @property
     def http_status(self) -> int:
         """The status of the answer, without regard to a reply."""
-        return self.status or STATUS[self.kind]
+        return self.status or STATUS.get(self.kind, 202)

@@ -60,7 +60,7 @@ def configure(level: str) -> None:
 
 def outcome_line(step: str, outcome: Outcome, **more: Any) -> None:
     """Write the log line of an event, or of an object of a sweep; at level DEBUG if nothing was to do."""
-    if not LOGGER.isEnabledFor(LEVELS[outcome.kind]):
+    if not LOGGER.isEnabledFor(LEVELS.get(outcome.kind, logging.INFO)):
         return
     fields: dict[str, Any] = {"step": step} | more
     if outcome.subject:
