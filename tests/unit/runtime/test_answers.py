@@ -12,7 +12,6 @@ from muster.cluster import errors
 from muster.objects.meta import KubernetesObject
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.runtime.deadline_client import DeadlineExceeded
 from muster.runtime.http.responses import BODY_LIMIT, HttpAnswer
 from muster.simulator.broker.delivery import LONGEST_ANSWER
 from tests.unit.runtime.fakes import DONE, FakeCluster, a_client, a_handler, a_step, an_event, raises
@@ -42,9 +41,7 @@ ANSWERS: dict[Exception, tuple[int, str, str]] = {
     errors.Conflict("x"): (409, "Conflict", "1"),
     errors.AlreadyExists("x"): (409, "Conflict", "1"),
     errors.TooManyRequests("x", retry_after=7): (429, "Unavailable", "7"),
-    errors.Unavailable("x"): (503, "Unavailable", "1"),
     errors.Unavailable("x", retry_after=0.2): (503, "Unavailable", "1"),
-    DeadlineExceeded("x"): (503, "Unavailable", "1"),
     errors.Expired("x"): (503, "Unavailable", "1"),
     errors.Unauthorized("x"): (503, "Forbidden", "1"),
     errors.Forbidden("x"): (503, "Forbidden", "1"),
