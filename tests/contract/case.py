@@ -24,7 +24,6 @@ UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 PATCHED = re.compile(r'Invalid value: "\{.*\}"(?=: )', re.DOTALL)
 """The whole object, which the real server repeats when a patch makes it invalid."""
 
-PARSER = re.compile(r"(?<=continue key is not valid: ).*")
 VERSION = re.compile(
     r"(?<=ResourceVersion in precondition: )\d+|(?<=ResourceVersion in object meta: )\d+|(?<=in record \()\d+"
     r"|(?<=resourceVersion=)[1-9]\d{0,8}(?=&resourceVersionMatch=Exact)"
@@ -161,6 +160,5 @@ class Conversation:
             return "<version>"
         if key == "message":
             value = PATCHED.sub("Invalid value: <value>", value)
-            value = PARSER.sub("<why>", value)
             value = GO_VALUE.sub("Invalid value: <value>", DIFF.sub(r"\1", value))
         return self._masked(value)

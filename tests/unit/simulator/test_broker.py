@@ -38,7 +38,6 @@ def a_wiring(*manifests: dict[str, Any]) -> Wiring:
     [
         a_trigger("a", filter={"attributes": {"kind": "Job"}}),
         a_trigger("a", filters=[{"cesql": "kind = 'Job'"}]),
-        a_trigger("a", delivery={"retryAfterMax": "PT1S"}),
         a_trigger("a", delivery={"timeout": "soon"}),
         a_trigger("a", subscriber={"uri": "http://example.com"}),
         a_manifest("PingSource", "a", sink={"ref": {"name": "muster"}}, schedule="soon"),

@@ -52,7 +52,6 @@ def test_loaded_objects_are_as_they_were(server: ApiServer, api: KubernetesApi) 
 HOME = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NS}}
 CALLS: dict[str, Callable[[Client], Any]] = {
     "an object": lambda client: client.get(PODS, "pod", NS),
-    "an object that does not exist": lambda client: client.get(PODS, "none", NS),
     "a list, and from where to watch": lambda client: client.list_with_version(PODS, labels="!none"),
     "a create that is refused": lambda client: client.create(NAMESPACES, HOME, manager="m"),
     "a patch that is refused": lambda client: client.patch(
