@@ -66,7 +66,7 @@ class Cost:
 def sweep(url: str, name: str) -> Cost:
     """Sweep until every object was looked at."""
     client = CountingClient.for_server(url)
-    settings = Settings(sweep_jitter_seconds=0)
+    settings = Settings()
     handler = Handler(steps.step_named(name), Versioned(client), settings, wall_clock)
     began, cpu, sweeps = time.perf_counter(), time.process_time(), 0
     while not _finished(handler):

@@ -194,7 +194,7 @@ class Stack:
         self.url = self.server.url
         self.client = Client.for_server(self.url, user_agent="muster-run")
         # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
-        return Settings(api_server=self.url, sweep_jitter_seconds=0)
+        return Settings(api_server=self.url)
 
     def _kubeconfigs(self, objects: list[Manifest], stops: ExitStack) -> dict[str, Path]:
         """Write a kubeconfig of each Service's account, since admission policies judge by account."""

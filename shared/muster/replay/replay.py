@@ -182,9 +182,7 @@ class ReplayStack:
     def _function(self, file: Path) -> Target:
         step = steps.load_step(file)
         cluster = Versioned(Direct.to(self.server, user_agent=step.manager))
-        handler = Handler(
-            step, cluster, Settings(deadline_seconds=60, sweep_jitter_seconds=0), lambda: self._now
-        )
+        handler = Handler(step, cluster, Settings(deadline_seconds=60), lambda: self._now)
 
         def call(headers: Mapping[str, str], body: bytes, timeout: float | None) -> Answer:  # noqa: ARG001
             answer = handler.handle(headers, body)

@@ -40,8 +40,6 @@ class Settings:
     """Requests answered at the same time; above `containerConcurrency`, which leaves some to probes."""
     deadline_seconds: float = 8.0
     """Calls are made for one event or sweep so long; less than the triggers wait for an answer."""
-    sweep_jitter_seconds: float = 2.0
-    """The longest random delay of a sweep, so that not all functions list at once; 0 for none."""
     dead_letter_limit: int = 100
     """The most dead letters that are kept; the oldest are deleted first."""
     dead_letter_namespace: str = ""
@@ -69,8 +67,7 @@ def _value(variable: str, text: str, kind: type[Any]) -> Any:
         value = kind(text)
     except ValueError:
         value = -1
-    switched_off = value == 0 and variable == "MUSTER_SWEEP_JITTER_SECONDS"
-    if not (0 < value < float("inf") or switched_off):
+    if not 0 < value < float("inf"):
         raise BadSettingError(f"{variable}={text}: not a {'whole ' if kind is int else ''}number above 0")
     return value
 

@@ -27,7 +27,7 @@ from muster.runtime.memory import Memory
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.runs import Runs
 from muster.runtime.step import Step
-from muster.runtime.sweep import Sweeps, jitter
+from muster.runtime.sweep import Sweeps
 from muster.runtime.telemetry import logs, tracing
 from muster.runtime.telemetry.metrics import Metrics
 from muster.runtime.telemetry.tracing import Spans, no_spans
@@ -150,8 +150,7 @@ class Handler:
     def _outcome(self, event: Event, cluster: DeadlineClient) -> Outcome:
         if isinstance(event, Sweep):
             cluster.newest = True
-            delay = jitter(event, self.step, self.settings.sweep_jitter_seconds)
-            return self._sweeps.sweep(cluster, event, delay)
+            return self._sweeps.sweep(cluster, event)
         try:
             subject = self.step.subject_of(event)
         except ValidationError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter, deque
 from collections.abc import Callable
 from datetime import datetime
@@ -51,7 +50,7 @@ class Sweeps:
         """The namespaces that are left of the round."""
         self._gangs: list[GangReport] = []
 
-    def sweep(self, cluster: DeadlineClient, event: Sweep, delay: float = 0.0) -> Outcome:
+    def sweep(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
         """Continue the round until its end or the deadline.
 
         Where writes have replies, the sweep has one too: by it the next step sweeps at once.
@@ -59,7 +58,6 @@ class Sweeps:
         if not self._sweeping.acquire(blocking=False):
             return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is running")
         try:
-            time.sleep(delay)
             cluster.refresh()
             return self._continue(cluster, event)
         finally:
@@ -125,11 +123,6 @@ class Sweeps:
         if outcome.kind is not OutcomeKind.NOTHING:
             logs.outcome_line(self._step.name, outcome, event=event.id, type="sweep")
         return outcome
-
-
-def jitter(event: Sweep, step: Step, spread: float) -> float:
-    """Return the delay of a sweep, up to `spread` seconds: another for each step, the same for a retry."""
-    return Random(f"{event.id} {step.name}").uniform(0, spread)  # noqa: S311 - no secret
 
 
 def _rotated(items: list[_Item], event: Sweep) -> list[_Item]:

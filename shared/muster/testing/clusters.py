@@ -123,7 +123,7 @@ class ClusterAccess:
         """Run a step for an event as its function does; without `now` the plan is of the present."""
         cluster = Versioned(Client.for_server(self.url, user_agent=step.manager))
         time_of_plan = now or datetime.now(UTC)  # noqa: TID251 - a test without a time of its own
-        settings = Settings(api_server=self.url, sweep_jitter_seconds=0)
+        settings = Settings(api_server=self.url)
         activities: list[Activity] = []
         with ActivityHandler(activities.append):
             answer = Handler(step, cluster, settings, lambda: time_of_plan).handle(event.headers, event.body)

@@ -114,8 +114,7 @@ def a_step(**parts: Any) -> Step:
 
 def a_handler(step: Step | None = None, cluster: Any = None, **settings: Any) -> Handler:
     """A handler of that step, at a fixed time."""
-    quiet = {"sweep_jitter_seconds": 0.0}
-    return Handler(step or a_step(), cluster or FakeCluster(), Settings(**quiet | settings), lambda: NOW)
+    return Handler(step or a_step(), cluster or FakeCluster(), Settings(**settings), lambda: NOW)
 
 
 def a_client(step: Step | None = None, cluster: Any = None, **settings: Any) -> FlaskClient:
