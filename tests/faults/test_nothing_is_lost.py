@@ -5,31 +5,20 @@ Which requests fail is chosen by a seeded generator, so a failure can be reprodu
 
 from __future__ import annotations
 
-import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
-import urllib3
 
 from muster.local import stack as stack_module
-from muster.local.stack import Stack
-from muster.objects.resources import (
-    JOBS,
-    NAMESPACES,
-    POD_GROUPS,
-    PODS,
-    TRAINJOBS,
-    WORKLOADS,
-    Resource,
-)
+from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import gates, muster_conditions
 from muster.simulator.apiserver.http import Request
 from muster.simulator.broker import Broker
+from muster.testing import RunningStack, sweep
 from tests.e2e.support import owners
 
 NAMESPACE = "faults"
@@ -68,74 +57,53 @@ def is_away_for_two_seconds() -> Fault:
     return away
 
 
-@contextmanager
-def a_cluster(fault: Fault | None = None) -> Iterator[Stack]:
-    """Run the local stack with a fault in the requests of its functions."""
-    with Stack() as stack:
-        assert stack.server is not None
-        metadata = {"name": NAMESPACE, "labels": {"muster.dev/gang-jobs": "enabled"}}
-        home = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-        stack.client.create(NAMESPACES, home, manager="tests")
-        chance = random.Random(1)  # noqa: S311 - chance that can be repeated is the point
+class FaultyStack(RunningStack):
+    """The local stack with a fault in the requests of its functions, and gangs in one namespace."""
 
-        def intercept(request: Request) -> Answer | None:
-            return fault(chance) if fault and request.headers.get("user-agent") in USER_AGENTS else None
+    def __init__(self, fault: Fault | None = None) -> None:
+        super().__init__()
+        self._fault, self._chance = fault, random.Random(1)  # noqa: S311 - chance that can be repeated is the point
 
-        stack.server.intercept = intercept
-        yield stack
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self.create_namespace(NAMESPACE)
+        self.server.intercept = self._intercept
+        return self
 
+    def create_two_gangs(self) -> None:
+        """Create a TrainJob of three pods and a Job of four."""
+        self.create(owners.a_trainjob("llama", "torch-distributed", nodes=3), NAMESPACE)
+        self.create(owners.a_job("sweep", pods=4), NAMESPACE)
 
-def create(stack: Stack, resource: Resource, body: dict[str, Any]) -> None:
-    """Create a gang in the test's namespace."""
-    body["metadata"]["namespace"] = NAMESPACE
-    stack.client.create(resource, body, manager="tests")
+    def wait_until(self, holds: Callable[[], object]) -> None:
+        """Sweep until a condition holds; fail with the state of the cluster."""
+        end, next_sweep = time.monotonic() + PATIENCE, time.monotonic() + 2.0
+        while not holds():
+            assert time.monotonic() < end, [*self.all("Pod"), *self.all("PodGroup"), *self.roots()]
+            if time.monotonic() > next_sweep:
+                self.publish(sweep())
+                next_sweep = time.monotonic() + 1.0
+            time.sleep(0.05)
 
+    def roots(self) -> Objects:
+        """Return the objects that the user created: TrainJobs, and Jobs without a JobSet."""
+        plain = [job for job in self.all("Job") if not job["metadata"].get("ownerReferences")]
+        return self.all("TrainJob") + plain
 
-def create_two_gangs(stack: Stack) -> None:
-    """Create a TrainJob of three pods and a Job of four."""
-    create(stack, TRAINJOBS, owners.a_trainjob("llama", "torch-distributed", nodes=3))
-    create(stack, JOBS, owners.a_job("sweep", pods=4))
+    def all_is_well(self, pods: int) -> bool:
+        """Return whether every pod is bound and ungated, and every owner's condition says so."""
+        there = self.all("Pod")
+        bound = [pod for pod in there if pod["spec"].get("nodeName") and not gates(pod)]
+        return len(bound) == len(there) == pods and all(map(_is_scheduled, self.roots()))
 
-
-def sweep(stack: Stack) -> None:
-    """Send a sweep, as a PingSource does every minute."""
-    headers = {"content-type": "application/cloudevents+json"}
-    event = {"specversion": "1.0", "source": "/tests", "type": "dev.muster.sweep"}
-    body = json.dumps(event | {"id": f"sweep-{time.monotonic_ns()}"})
-    assert urllib3.request("POST", stack.broker_url, headers=headers, body=body).status == 202
-
-
-def wait_until(stack: Stack, holds: Callable[[], object]) -> None:
-    """Sweep until a condition holds; fail with the state of the cluster."""
-    end, next_sweep = time.monotonic() + PATIENCE, time.monotonic() + 2.0
-    while not holds():
-        assert time.monotonic() < end, [*listed(stack, PODS), *listed(stack, POD_GROUPS), *roots(stack)]
-        if time.monotonic() > next_sweep:
-            sweep(stack)
-            next_sweep = time.monotonic() + 1.0
-        time.sleep(0.05)
+    def _intercept(self, request: Request) -> Answer | None:
+        ours = request.headers.get("user-agent") in USER_AGENTS
+        return self._fault(self._chance) if self._fault and ours else None
 
 
-def listed(stack: Stack, resource: Resource) -> list[dict[str, Any]]:
-    """Return the objects of a kind in the test's namespace."""
-    return stack.client.list(resource, NAMESPACE)
-
-
-def roots(stack: Stack) -> list[dict[str, Any]]:
-    """Return the objects that the user created: TrainJobs, and Jobs without a JobSet."""
-    plain = [job for job in listed(stack, JOBS) if not job["metadata"].get("ownerReferences")]
-    return listed(stack, TRAINJOBS) + plain
-
-
-def all_is_well(stack: Stack, pods: int) -> bool:
-    """Return whether every pod is bound and ungated, and every owner's condition says so."""
-    there = listed(stack, PODS)
-    bound = [pod for pod in there if pod["spec"].get("nodeName") and not gates(pod)]
-    said = [
-        {condition["type"]: condition["status"] for condition in muster_conditions(owner)}
-        for owner in roots(stack)
-    ]
-    return len(bound) == len(there) == pods and all(one.get("PodGroupsScheduled") == "True" for one in said)
+def _is_scheduled(owner: Object) -> bool:
+    said = {condition["type"]: condition["status"] for condition in muster_conditions(owner)}
+    return said.get("PodGroupsScheduled") == "True"
 
 
 @pytest.mark.parametrize(
@@ -148,15 +116,15 @@ def all_is_well(stack: Stack, pods: int) -> bool:
 )
 def test_gangs_are_placed_whatever_the_api_server_answers(fault: Callable[[], Fault]) -> None:
     """With each fault every gang finally has its Workload, its group and its nodes."""
-    with a_cluster(fault()) as stack:
-        create_two_gangs(stack)
-        wait_until(stack, lambda: all_is_well(stack, 7))
+    with FaultyStack(fault()) as stack:
+        stack.create_two_gangs()
+        stack.wait_until(lambda: stack.all_is_well(7))
         sizes = {
             group["metadata"]["name"].split("-")[0]: group["spec"]["schedulingPolicy"]
-            for group in listed(stack, POD_GROUPS)
+            for group in stack.all("PodGroup")
         }
         assert sizes == {"llama": {"gang": {"minCount": 3}}, "sweep": {"gang": {"minCount": 4}}}
-        assert len(listed(stack, WORKLOADS)) == 2
+        assert len(stack.all("Workload")) == 2
 
 
 def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
@@ -177,18 +145,17 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
         return sink
 
     monkeypatch.setattr(stack_module, "_publish_to", lossy)
-    with a_cluster() as stack:
-        create_two_gangs(stack)
-        wait_until(stack, lambda: all_is_well(stack, 7))
+    with FaultyStack() as stack:
+        stack.create_two_gangs()
+        stack.wait_until(lambda: stack.all_is_well(7))
 
 
 def test_a_job_made_while_all_functions_were_down_is_found_by_a_sweep() -> None:
     """The functions never got an event about this gang."""
-    with a_cluster(lambda _chance: status(503, "ServiceUnavailable")) as stack:
-        assert stack.server is not None
-        create(stack, JOBS, owners.a_job("early", pods=3))
-        wait_until(stack, lambda: len(listed(stack, PODS)) == 3 and stack.dead_letters)
-        assert not listed(stack, WORKLOADS)
+    with FaultyStack(lambda _chance: status(503, "ServiceUnavailable")) as stack:
+        stack.create(owners.a_job("early", pods=3), NAMESPACE)
+        stack.wait_until(lambda: len(stack.all("Pod")) == 3 and stack.dead_letters())
+        assert not stack.all("Workload")
         stack.server.intercept = None
-        sweep(stack)
-        wait_until(stack, lambda: all_is_well(stack, 3))
+        stack.publish(sweep())
+        stack.wait_until(lambda: stack.all_is_well(3))
