@@ -17,9 +17,8 @@ from click.testing import CliRunner
 from bench.__main__ import FIGURES
 from muster.cli import main
 from muster.data import EVENTING
-from muster.local.stack import Stack
 from muster.local.stories.story import story_named
-from muster.objects.resources import JOBS, NAMESPACES, by_kind
+from muster.testing import RunningStack
 from release.chart import OVERLAYS
 from release.page import project_version
 from tests.cluster import kubectl
@@ -44,37 +43,19 @@ def _cases(program: str) -> list[object]:
 @pytest.fixture(name="kubeconfig", scope="module")
 def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Of the local stack, with the namespace and the jobs that the documents speak of."""
-    with Stack() as stack:
-        labels = {"muster.dev/gang-jobs": "enabled"}
-        team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": labels}}
-        system = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "muster-system"}}
-        for namespace in (team, system):
-            stack.client.create(NAMESPACES, namespace, manager="test")
-        for story in ("torch", "indexed-job"):
-            for obj in story_named(story).manifest:
-                resource = by_kind(obj["apiVersion"], obj["kind"])
-                obj["metadata"]["namespace"] = "team-a"
-                stack.client.create(resource, obj, manager="test")
+    with RunningStack() as stack:
+        stack.create_namespace("team-a")
+        stack.create_namespace("muster-system")
         (mesh,) = story_named("indexed-job").manifest
-        mesh["metadata"] = {"name": "mesh", "namespace": "team-a"}
-        stack.client.create(JOBS, mesh, manager="test")
-        assert stack.settle(20)
+        mesh["metadata"] = {"name": "mesh"}
+        for obj in (*story_named("torch").manifest, *story_named("indexed-job").manifest, mesh):
+            stack.create(obj, "team-a")
+        stack.settle()
+        config = yaml.safe_load(stack.kubeconfig())
+        config["contexts"] += [{**config["contexts"][0], "name": name} for name in ("local", "staging")]
         path = tmp_path_factory.mktemp("docs") / "kubeconfig"
-        path.write_text(yaml.safe_dump(_config(stack.url)))
+        path.write_text(yaml.safe_dump(config))
         yield path
-
-
-def _config(url: str) -> dict[str, object]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "local", "cluster": {"server": url}}],
-        "users": [{"name": "local", "user": {}}],
-        "contexts": [
-            {"name": name, "context": {"cluster": "local", "user": "local"}} for name in ("local", "staging")
-        ],
-        "current-context": "local",
-    }
 
 
 def test_every_program_is_checked_somewhere() -> None:

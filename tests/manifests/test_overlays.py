@@ -1,17 +1,14 @@
-"""Overlays hold what their comments promise, with fields that Knative knows."""
+"""Overlays hold what their comments promise."""
 
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from muster.data import EVENTING
 from muster.runtime.config import from_environment
 from muster.simulator.broker import Wiring
 from muster.simulator.broker.delivery import destination
 from muster.simulator.overlays import Manifest, of_kind
-from tests.manifests.built import OVERLAYS
-from tests.manifests.knative_fields import SPECS, unknown_fields
 from tests.support.overlays import objects_of
 
 ONE_NAMESPACE = objects_of("one-namespace")
@@ -34,25 +31,6 @@ each_service = pytest.mark.parametrize(
     [*of_kind(WHOLE, "Service"), *of_kind(ONE_SERVICE, "Service")],
     ids=lambda manifest: str(manifest["metadata"]["name"]),
 )
-
-
-@pytest.mark.parametrize("overlay", OVERLAYS)
-def test_every_field_is_one_of_knatives(overlay: str) -> None:
-    """The API server drops a misspelt name silently. EventPolicies are in a component only."""
-    kinds = set()
-    for manifest in objects_of(overlay):
-        if manifest["apiVersion"].partition("/")[0] in {"eventing.knative.dev", "sources.knative.dev"}:
-            assert unknown_fields(manifest) == []
-            kinds.add(manifest["kind"])
-    assert kinds == {kind for _, kind in SPECS} - {"EventPolicy"}
-
-
-def test_every_field_of_the_event_policy_is_one_of_knatives() -> None:
-    """Knative refuses the component by default."""
-    policy = yaml.safe_load((EVENTING / "components/event-policy/event-policy.yaml").read_text())
-    assert unknown_fields(policy) == []
-    misspelt = {**policy, "spec": {"to": [{"reff": {}}]}}
-    assert unknown_fields(misspelt) == ["spec.to.reff"]
 
 
 @pytest.mark.parametrize(

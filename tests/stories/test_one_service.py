@@ -11,26 +11,25 @@ import urllib3
 from muster.local.stories.story import STORIES, LocalStory
 from muster.runtime import steps
 from muster.simulator.overlays import built
+from muster.testing import RunningStack
 from tests.cluster.processes import until
-from tests.stories.conftest import ObservedStack, observed
-
-OVERLAY = built("one-service")
+from tests.stories.conftest import check_story
 
 
 @pytest.fixture(scope="module")
-def one_service() -> Iterator[ObservedStack]:
+def one_service() -> Iterator[RunningStack]:
     """The local stack of the overlay."""
-    with observed(OVERLAY) as stack:
+    with RunningStack(built("one-service")) as stack:
         yield stack
 
 
 @pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES])
-def test_a_story_holds(one_service: ObservedStack, story: LocalStory) -> None:
+def test_a_story_holds(one_service: RunningStack, story: LocalStory) -> None:
     """Every rule of the story holds, and no event becomes a dead letter."""
-    one_service.check_story(story)
+    check_story(one_service, story)
 
 
-def test_the_functions_are_one_server(one_service: ObservedStack) -> None:
+def test_the_functions_are_one_server(one_service: RunningStack) -> None:
     """At six paths of one address, with the metrics of all of them in one text."""
     urls = one_service.stack.function_urls
     assert {urlsplit(url).path for url in urls.values()} == {

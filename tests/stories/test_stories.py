@@ -11,25 +11,26 @@ import pytest
 from muster.local.stories import laws, story
 from muster.local.stories.story import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import Entry
-from tests.stories.conftest import ObservedStack
+from muster.testing import RunningStack
+from tests.stories.conftest import check_story
 
 History = list[Entry]
 
 
 @pytest.mark.parametrize("told", [pytest.param(told, id=told.title) for told in STORIES])
-def test_a_story_holds(observed_stack: ObservedStack, told: LocalStory) -> None:
+def test_a_story_holds(running_stack: RunningStack, told: LocalStory) -> None:
     """Every rule of the story holds, and no event becomes a dead letter."""
-    checks = observed_stack.check_story(told).checks
+    checks = check_story(running_stack, told).checks
     assert len(checks) >= len(laws.LAWS) + len(story.EXPECTATIONS) + 2
 
 
 @pytest.fixture(scope="module")
-def history(observed_stack: ObservedStack) -> History:
+def history(running_stack: RunningStack) -> History:
     """The history of a story of three pods."""
     again = replace(story_named("torch"), own_namespace="torch-again")
-    run = StoryRun(again, observed_stack.stack.client, observed_stack.recorder)
+    run = StoryRun(again, running_stack.client, running_stack.recorder)
     assert run.run()
-    return observed_stack.recorder.history(again.namespace)
+    return running_stack.recorder.history(again.namespace)
 
 
 def changed(history: History, which: Callable[[Entry], bool], change: Callable[[Entry], None]) -> History:

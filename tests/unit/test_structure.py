@@ -1,4 +1,4 @@
-"""The structure of the code: one meaning per class name, files of a readable length, short ways."""
+"""The structure of the code: one meaning per class name, short ways."""
 
 from __future__ import annotations
 
@@ -32,12 +32,6 @@ def test_no_class_name_is_defined_twice() -> None:
         for name in re.findall(r"^ *class (?!Test)(\w+)", path.read_text(), re.MULTILINE):
             places[name].append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
-
-
-def test_no_file_is_longer_than_400_lines() -> None:
-    """A longer file holds more than one idea."""
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in CODE}
-    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
 
 
 def test_the_plan_of_a_workload_is_decided_in_six_files_of_policy() -> None:

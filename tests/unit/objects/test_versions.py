@@ -1,4 +1,4 @@
-"""The differences between v1beta1 and v1alpha2 of scheduling.k8s.io."""
+"""The served version of scheduling.k8s.io, and the differences between v1beta1 and v1alpha2."""
 
 from __future__ import annotations
 
@@ -8,11 +8,32 @@ from typing import Any
 import pytest
 
 from muster.objects.resources import SchedulingApi
-from muster.objects.versions import from_served, to_served
+from muster.objects.versions import choose, from_served, to_served
 
+BOTH = {"workloads", "podgroups", "podgroups/status"}
 OLD = SchedulingApi("v1alpha2", composites=False)
 
 Object = dict[str, Any]
+
+
+def served(**versions: set[str]) -> frozenset[str]:
+    """What discovery lists, as `v1beta1/podgroups`."""
+    return frozenset(f"{version}/{plural}" for version, plurals in versions.items() for plural in plurals)
+
+
+@pytest.mark.parametrize(
+    ("listed", "api"),
+    [
+        (served(v1beta1=BOTH, v1alpha3={*BOTH, "compositepodgroups"}), SchedulingApi("v1beta1")),
+        (served(v1beta1=BOTH, v1alpha2=BOTH, v1alpha3=BOTH), SchedulingApi("v1beta1", composites=False)),
+        (served(v1alpha2=BOTH), SchedulingApi("v1alpha2", composites=False)),
+        (served(v1alpha3=BOTH), SchedulingApi("", composites=False)),
+        (served(v1beta1={"workloads"}, v1alpha2={"podgroups"}), SchedulingApi("", composites=False)),
+    ],
+)
+def test_choose(listed: frozenset[str], api: SchedulingApi) -> None:
+    """The newest version that has both kinds; composites are asked for by themselves."""
+    assert choose(listed) == api
 
 
 WORKLOAD: Object = {

@@ -9,7 +9,6 @@ import pytest
 
 from muster.policy import group_labels
 from muster.policy.model import NoOp, Plan
-from muster.policy.reasons import Reason
 from tests.support.builders import NOW, Object
 from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_runtime
@@ -81,14 +80,3 @@ def test_a_scheduler_chosen_by_a_user_stays_and_is_reported() -> None:
     """It was there before, and is not in our record."""
     decision = decided(a_runtime("kaiScheduler: {}", pods={"schedulerName": "mine"}))
     assert mentions(decision.message, "node", "schedulerName", "mine", "kai-scheduler")
-
-
-def test_an_invalid_policy_is_reported_once() -> None:
-    """By one Warning; the next run leaves it at that."""
-    body = a_runtime("workload: {groups: [{name: a, replicatedJobs: [nod]}]}")
-    decision = decided(body)
-    assert isinstance(decision, Plan)
-    (event,) = decision.actions
-    again = decided(body, event_names=frozenset({event.target.name}))
-    assert isinstance(again, NoOp)
-    assert again.reason == Reason.INVALID_POLICY
