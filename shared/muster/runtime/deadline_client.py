@@ -56,7 +56,9 @@ class DeadlineClient:
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """See `Cluster`."""
         call = partial(self._cluster.get, resource, name, namespace)
-        return self._read("get", resource, (name, namespace), call)
+        forward = partial(self._forward, "get", resource.plural, call)
+        remembered = resource in KINDS and not self.newest
+        return self._memory.answer((resource, name, namespace), forward) if remembered else forward()
 
     def list(
         self, resource: Resource, namespace: str = "", *, labels: str = "", fields: str = "", as_of: str = ""
@@ -64,7 +66,7 @@ class DeadlineClient:
         """See `Cluster`."""
         at = "" if self.newest and as_of != FROM_CACHE else as_of
         call = partial(self._cluster.list, resource, namespace, labels=labels, fields=fields, as_of=at)
-        return self._read("list", resource, (namespace, labels, fields), call)
+        return self._forward("list", resource.plural, call)
 
     def write(self, action: Action, manager: str) -> Object:
         """See `Cluster`."""
@@ -88,11 +90,6 @@ class DeadlineClient:
     def refresh(self) -> None:
         """See `Cluster`."""
         self._cluster.refresh()
-
-    def _read(self, verb: str, resource: Resource, of: tuple[str, ...], call: Callable[[], T]) -> T:
-        forward = partial(self._forward, verb, resource.plural, call)
-        remembered = resource in KINDS and not self.newest
-        return self._memory.answer((resource, verb, *of), forward) if remembered else forward()
 
     def _forward(self, verb: str, resource: str, call: Callable[[], T]) -> T:
         if self.seconds_left <= 0:

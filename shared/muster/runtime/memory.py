@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, TypeVar
 
-from muster.objects.resources import CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES
+from muster.objects.resources import CONFIGMAPS, NAMESPACES
 from muster.policy.group_labels import NAMESPACE_SWITCH
 
 T = TypeVar("T")
 
 SECONDS = 5.0
-KINDS = frozenset({CONFIGMAPS, NAMESPACES, PRIORITY_CLASSES})
+KINDS = frozenset({CONFIGMAPS, NAMESPACES})
 
 
 class Memory:

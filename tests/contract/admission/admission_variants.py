@@ -73,10 +73,6 @@ PODS: dict[str, tuple[Object, Object | None]] = {
         _stamp("sweep-trainer-6161e02c-2"),
     ),
     "other indexes have none": (pod(LABEL, JOB, _index("1")), _stamp("sweep-trainer-6161e02c", gate=False)),
-    "nor has index 0 of another Job of a shared group": (
-        pod(LABEL, JOBSET, {"jobset.sigs.k8s.io/job-index": "1"}, _index("0")),
-        _stamp("llama-trainer-6161e02c", gate=False),
-    ),
     "each pod has it where the template says so": (
         pod(LABEL, JOB, _index("1"), annotations={"muster.dev/gate": "all"}),
         _stamp("sweep-trainer-6161e02c"),

@@ -34,7 +34,7 @@ def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
         story.patch(owner, {"spec": {"suspend": False}})
         story.wait("three pods are made", lambda now: len(now.pods()) == 3)
         story.recording.quiet()
-        assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 3
+        assert (sum(bool(story.gates(pod)) for pod in story.pods()), story.running()) == (1, 0)
         assert story.groups() == {}
 
     muster_on_it.sweep()

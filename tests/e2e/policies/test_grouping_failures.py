@@ -45,7 +45,7 @@ def test_a_group_that_the_api_server_refuses_is_reported_and_created_later(
     story.wait("an Event says why", lambda now: "exceeded quota: no-groups" in now.messages("RefusedByApi"))
     story.recording.quiet()
     assert story.groups() == {}
-    assert [story.gates(pod) for pod in story.pods()] == [{"muster.dev/pod-group"}] * 2
+    assert (sum(bool(story.gates(pod)) for pod in story.pods()), story.running()) == (1, 0)
 
     story.api.must("DELETE", manifests.path(quota))
     for _ in range(2):
