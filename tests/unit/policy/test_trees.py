@@ -201,8 +201,8 @@ WAITING = (job_of("a1", label="x"), job_of("b1", label="y"), job_of("a2", label=
 CIRCLE = b.a_jobset(*WAITING, job_of("b2", label="y", ready=("a1",)))
 THIRD = job_of("m", after=("a",))
 FLAWS: list[tuple[Object, Reason, tuple[object, ...]]] = [
-    (together({}, AFTER), Reason.WAITS_FOR_ITSELF, ("g", "a")),
-    (together({}, {"after": ("m",)}, THIRD), Reason.WAITS_FOR_ITSELF, ("g", "a", PREFILL)),
+    (together({}, AFTER), Reason.WAITS_FOR_ITSELF, ("g", 4, 2, "b")),
+    (together({}, {"after": ("m",)}, THIRD), Reason.WAITS_FOR_ITSELF, ("g", 4, 2)),
     (CIRCLE, Reason.WAITS_FOR_ITSELF, ("x", 4, 2, "a2")),
     (both(HIGH), Reason.PODS_DIFFER, ("g", "high")),
     (both(MINE), Reason.PODS_DIFFER, ("g", PREFILL, "default-scheduler", "mine")),
@@ -231,6 +231,7 @@ def test_groups_that_cannot_start(owner: Object, reason: Reason, facts: tuple[ob
         (EXCLUSIVELY_LED, "[]"),
         (b.a_jobset(job_of("a", EXCLUSIVE, PER_JOB, pods=1, replicas=3)), "[]"),
         (b.a_jobset(job_of("a", EXCLUSIVE)), "[{name: a, schedulingPolicy: {gang: {minCount: 1}}}]"),
+        (together({}, AFTER), "[{name: g, schedulingPolicy: {gang: {minCount: 2}}}]"),
         (AFTER_A, ROOT % 2),
         (STAGES, ROOT % 1),
         (A_THEN_B, STAGES_BESIDE % "{basic: {}}"),

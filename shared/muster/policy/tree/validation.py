@@ -105,7 +105,7 @@ def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFai
             f"but a Workload can have {TEMPLATE_LIMIT}",
         )
     for leaf in leaves:
-        failure = _waits_for_itself(leaf) or _exclusive(leaf) or _differ(leaf, kept=kept)
+        failure = _exclusive(leaf) or _differ(leaf, kept=kept)
         if failure is not None:
             return failure
     blocked = find_deadlock(tree)
@@ -117,21 +117,6 @@ def validate_tree(tree: tuple[Group, ...], *, kept: bool = False) -> GroupingFai
         f"before {blocked.late} starts, which waits for it"
     )
     return GroupingFailure(Reason.WAITS_FOR_ITSELF, message, blocked.group.name)
-
-
-def _waits_for_itself(leaf: Group) -> GroupingFailure | None:
-    members = sum({1 << pod_set.index for pod_set in leaf.pod_sets})
-    for pod_set in leaf.pod_sets if leaf.gang else ():
-        before = pod_set.waits_for & members
-        if before:
-            waited = (other.replicated_job for other in leaf.pod_sets if before >> other.index & 1)
-            return GroupingFailure(
-                Reason.WAITS_FOR_ITSELF,
-                f"group {leaf.name}: {pod_set.replicated_job} starts after {', '.join(sorted(waited))}, "
-                f"so a gang of {_paths(leaf.pod_sets)} can never be placed together",
-                leaf.name,
-            )
-    return None
 
 
 def _exclusive(leaf: Group) -> GroupingFailure | None:
