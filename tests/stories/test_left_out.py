@@ -116,7 +116,7 @@ def test_without_create_pod_groups_users_may_create_them(tmp_path: Path) -> None
         stage.until("the Workload is there", lambda: stage.all("Workload"))
         stage.settle()
         assert stage.all("PodGroup") == []
-        assert "WaitingForPodGroup" in stage.reasons("patch_pods")
+        stage.until("patch-pods says so", lambda: "WaitingForPodGroup" in stage.reasons("patch_pods"))
         name = stage.all("Pod")[0]["spec"]["schedulingGroup"]["podGroupName"]
         spec = {"schedulingPolicy": {"gang": {"minCount": 4}}}
         stage.create(of_kind(POD_GROUPS, name, spec))
