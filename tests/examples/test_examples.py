@@ -12,7 +12,7 @@ from muster.objects.resources import by_kind
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.examples import golden
 from tests.support import builders as b
-from tests.support.holding import holds
+from tests.support.builders import holds
 
 
 @pytest.mark.parametrize("path", golden.GOLDENS, ids=lambda path: str(path.name))

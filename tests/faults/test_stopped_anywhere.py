@@ -92,7 +92,7 @@ class ManualPipeline:
         """Run functions until a condition holds."""
         end = time.monotonic() + PATIENCE
         while not holds():
-            assert time.monotonic() < end, self.described()
+            assert time.monotonic() < end, self.numbers()
             self.run(*steps)
             time.sleep(0.02)
 
@@ -133,10 +133,6 @@ class ManualPipeline:
         return sizes | {
             f"template {template['name']}": _number(template) for template in _templates(workload["spec"])
         }
-
-    def described(self) -> str:
-        """Return the state of the namespace, for the message of a failure."""
-        return f"{self.namespace}: {self.numbers()}, pods {[pod['spec'] for pod in self.all(PODS)]}"
 
 
 def _number(spec: Object) -> int:
@@ -254,6 +250,6 @@ def _stopped_after(writes: int, world: ManualPipeline, change: SizeChange, comes
     change.happens(world)
     cut_off = Stopped(world.server, writes)
     world.run("resize_gang", cluster=cut_off)
-    assert cut_off.stopped == (writes < change.writes), f"{writes} writes: {world.described()}"
+    assert cut_off.stopped == (writes < change.writes), f"{writes} writes: {world.numbers()}"
     world.run("patch_pods")  # its events come whether or not anything was repaired
     world.until(lambda: world.numbers() == change.numbers and len(world.live()) == change.live, *comes)

@@ -14,10 +14,10 @@ from tests.support.builders import (
     a_job,
     a_jobset,
     a_replicated_job,
+    submitted,
     template_labelled,
     with_spec,
 )
-from tests.support.submitted import submitted
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

@@ -9,8 +9,7 @@ import pytest
 from muster.objects.resources import by_kind
 from muster.policy.sources.source import ANNOTATION
 from muster.testing import RunningStack
-from tests.support.builders import Object, a_job, a_jobset, a_replicated_job, a_trainjob
-from tests.support.submitted import submitted
+from tests.support.builders import Object, a_job, a_jobset, a_replicated_job, a_trainjob, submitted
 
 pytestmark = pytest.mark.usefixtures("in_process")
 

@@ -355,3 +355,22 @@ def _modified(body: Object, modifiers: Iterable[Modifier]) -> Object:
     for modify in modifiers:
         modify(body)
     return body
+
+
+def submitted(owner: Object) -> Object:
+    """Return the Job, JobSet or TrainJob `llama` as a user submits it, with an image of each container."""
+    spec = owner["spec"]
+    for job in [entry["template"] for entry in spec.get("replicatedJobs", ())] or [owner]:
+        if "template" in job["spec"]:
+            container = {"name": "main", "image": "pause"}
+            job["spec"]["template"]["spec"] |= {"restartPolicy": "Never", "containers": [container]}
+    return {key: owner[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": "llama"}}
+
+
+def holds(stored: object, sent: object) -> bool:
+    """Return whether every field that was sent is stored unchanged; added fields are ignored."""
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        return all(holds(stored.get(name), value) for name, value in sent.items())
+    if isinstance(sent, list) and isinstance(stored, list):
+        return len(sent) == len(stored) and all(map(holds, stored, sent))
+    return stored == sent

@@ -15,9 +15,8 @@ from muster.simulator.apiserver import ApiServer, Gates, resource_definitions
 from muster.simulator.direct import Direct
 from tests.cluster import cluster
 from tests.e2e.owners.test_jobset_gates import OPTIONS as WITH_OPTIONAL_GATES
-from tests.support.builders import Object
+from tests.support.builders import Object, holds
 from tests.support.generated_policies import CLASSES, NOT_SLOW, compiled, observations
-from tests.support.holding import holds
 from tests.support.planning import Observed
 
 

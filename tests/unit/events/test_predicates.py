@@ -1,10 +1,8 @@
-"""Which events each step handles, decided by the event alone, without a request."""
+"""What a step decides by the event alone, without a request; tests/manifests has which kinds it hears."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from itertools import product
 
 import pytest
 
@@ -18,65 +16,24 @@ from tests.support.builders import (
     a_job,
     a_jobset,
     a_pod,
-    a_pod_group,
-    a_trainjob,
-    a_workload,
-    an_object,
     being_deleted,
     bound,
     labelled,
-    placed,
     ref,
     with_condition,
     with_spec,
     with_status,
 )
-from tests.support.runtimes import a_runtime
 
 Predicate = Callable[[ResourceEvent], ObjectRef | NoOp]
 ADD, UPDATE = Happened.ADD, Happened.UPDATE
 STEPS: dict[str, Predicate] = {name: step_named(name).predicate for name in step_names()}
-OBJECTS = {
-    "TrainingRuntime": {**a_runtime("workload: {}"), "kind": "TrainingRuntime"},
-    "ClusterTrainingRuntime": a_runtime("workload: {}"),
-    "TrainJob": a_trainjob(),
-    "JobSet": a_jobset(modifiers=[with_status(restarts=1)]),
-    "Job": a_job(with_spec(suspend=True)),
-    "Workload": a_workload(),
-    "PodGroup": a_pod_group("llama-main-33333333", placed),
-    "CompositePodGroup": an_object("scheduling.k8s.io/v1alpha3", "CompositePodGroup", "llama-all", "cpg-uid"),
-    "Pod": a_pod(),
-}
-HEARD = {
-    "mark_runtime": {*product(("TrainingRuntime", "ClusterTrainingRuntime"), (ADD, UPDATE))},
-    "create_workload": {("JobSet", ADD), ("Job", ADD)},
-    "create_pod_groups": {("Workload", ADD)},
-    "patch_pods": {("PodGroup", ADD), ("CompositePodGroup", ADD), ("Pod", ADD)},
-    "resize_gang": {("Job", UPDATE), ("JobSet", UPDATE)},
-    "emit_conditions": {("PodGroup", UPDATE)},
-}
-
-
 RESTART = "jobset.sigs.k8s.io/restart-attempt"
 
 
 def unchanged(body: Object) -> None:
     """Say that its spec was never changed."""
     body["metadata"].update(generation=1)
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_the_events_of_each_step(step: str) -> None:
-    """The table above, in both modes; all other events are not for the step."""
-    for (kind, body), happened in product(OBJECTS.items(), Happened):
-        named = replace(ref(body), uid="")
-        for event in (ResourceEvent("id", happened, ref(body), body), ResourceEvent("id", happened, named)):
-            subject = STEPS[step](event)
-            if (kind, happened) in HEARD[step]:
-                assert str(subject) == str(event.ref)
-            else:
-                assert isinstance(subject, NoOp)
-                assert subject.reason == Reason.NOT_FOR_THIS_STEP
 
 
 SCHEDULED = with_condition("muster.dev/PodGroupsScheduled")

@@ -11,12 +11,9 @@ from muster.policy import group_labels
 from muster.policy.model import Plan
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
-from muster.policy.reasons import Reason
-from muster.policy.sources.source import PolicySource, PolicySourceKind
 from muster.policy.tree.members import LiveMembers, members_to_run
 from tests.support import builders as b
 from tests.support.builders import Object
-from tests.support.messages import mentions
 from tests.support.planning import Observed, plan_resize, pod_sets_of
 
 NAME = "llama-main-33333333"
@@ -139,13 +136,3 @@ def test_size(given: Observed, size: int | None) -> None:
     bodies = [action.body or {} for action in actions if action.target.kind == "PodGroup"]
     sizes = [body["spec"]["schedulingPolicy"]["gang"]["minCount"] for body in bodies]
     assert sizes == ([] if size is None else [size])
-
-
-def test_a_number_that_the_owner_wants_fixed_is_not_resized() -> None:
-    """The reason says why; what Kubernetes 1.36 fixes is in tests/e2e/clusters."""
-    flag = (PolicySource(PolicySourceKind.OWNER, "annotation", "{workload: {onScale: Flag}}"),)
-    decision = plan_resize(
-        b.observed(FOUR, workload=b.a_workload(), groups=[b.a_pod_group()], sources=flag), b.NOW
-    )
-    assert decision.reason == Reason.SCALING_FLAGGED
-    assert mentions(decision.message, "annotation", "onScale", NAME, 4)

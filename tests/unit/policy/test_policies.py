@@ -10,14 +10,12 @@ from muster.policy import limits
 from muster.policy.sources import schema
 from muster.policy.sources.schema import InvalidPolicyError
 from muster.policy.sources.source import (
-    ANNOTATION,
     DEFAULT,
     EffectivePolicy,
     InvalidPolicy,
     PolicySource,
     PolicySourceKind,
     resolve_policy,
-    sources_of_runtime,
 )
 
 GROUP = "workload: {groups: [{name: a}, {name: b, groups: [{name: c, %s}]}]}"
@@ -133,15 +131,6 @@ def test_the_first_source_decides() -> None:
     assert isinstance(invalid, InvalidPolicy)
     assert "the owner: workload.onScal: " in invalid.failure.message
     assert resolve_policy(()) == DEFAULT
-
-
-def test_the_annotation_of_a_runtime_comes_before_its_spec() -> None:
-    """An empty podGroupPolicy, which an older CRD leaves behind, is none."""
-    metadata = {"name": "mine", "annotations": {ANNOTATION: FLAG}}
-    runtime = {"kind": "TrainingRuntime", "metadata": metadata, "spec": {"podGroupPolicy": {"volcano": {}}}}
-    kinds = [source.kind for source in sources_of_runtime(runtime)]
-    assert kinds == [PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC]
-    assert sources_of_runtime({"spec": {"podGroupPolicy": {}}}) == ()
 
 
 @pytest.mark.parametrize(
