@@ -80,20 +80,19 @@ def running(
 
 
 class Sender:
-    """Sends events to a process and expects one status of all answers."""
+    """Sends events to a process."""
 
-    def __init__(self, url: str, status: int) -> None:
+    def __init__(self, url: str) -> None:
         self._pool = urllib3.connection_from_url(url, maxsize=8, retries=False, timeout=PATIENCE)
-        self._status = status
 
     def send(self, event: Event) -> None:
         """Send an event and wait for the answer.
 
         Raises:
-            FailedError: it has another status than expected.
+            FailedError: it is no success.
         """
         answer = self._pool.request("POST", "/", body=event.body, headers=dict(event.headers))
-        if answer.status != self._status:
+        if answer.status // 100 != 2:
             raise FailedError(f"{event.headers['Ce-Subject']}: {answer.status} {answer.data.decode()}")
 
     def rate(self, events: Sequence[Event], at_once: int = 1) -> float:
