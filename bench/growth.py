@@ -8,17 +8,14 @@ of it (`in-tree`).
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from bench.figures import Figure, Goal, Measure, samples
 from bench.stages import (
-    BINDING,
     IN_TREE,
     MUSTER,
     NODE_PODS,
     PLAIN,
-    REMOVAL,
-    Round,
     Rounds,
     both,
     jobs,
@@ -29,7 +26,7 @@ from bench.stages import (
 TRAINJOBS, TRAINJOB_PODS = (10, 100), 8
 GANGS = (100, 1000)
 SPARE_NODES = 5
-READS, WRITES = ("get", "list"), ("create", "update", "patch", "delete")
+VERBS = ("get", "list", "create", "update", "patch", "delete")
 
 
 def measure() -> Figure:
@@ -54,27 +51,12 @@ def _trainjobs(number: int, rounds: Rounds) -> Iterator[Measure]:
 
 
 def _gang(pods: int, rounds: Rounds) -> Iterator[Measure]:
-    group, of_muster = f"One gang of {pods:,} pods", {MUSTER: rounds[MUSTER]}
-
-    def per_pod(name: str, verbs: tuple[str, ...], limit: float) -> Measure:
-        value: Callable[[Round], float] = lambda taken: len(taken.of_muster(*verbs)) / pods  # noqa: E731
-        return Measure(name, "", samples(of_muster, value), group, [Goal(MUSTER, limit)])
-
+    group = f"One gang of {pods:,} pods"
     bound = samples(rounds, lambda taken: taken.wall)
-    yield Measure("created to last pod bound", "s", bound, group)
-    ungated = {"bound in-tree": bound[IN_TREE], "ungated": samples(of_muster, _ungated)[MUSTER]}
-    goal = Goal("ungated", 1, "bound in-tree")
-    yield Measure("created to last gate removed", "s", ungated, group, [goal])
-    yield per_pod("writes of Muster per pod", WRITES, 1.2)
-    yield per_pod("reads of Muster per pod", READS, 0.1)
+    yield Measure("created to last pod bound", "s", bound, group, [Goal(MUSTER, 1.1, IN_TREE)])
+    calls = samples({MUSTER: rounds[MUSTER]}, lambda taken: len(taken.of_muster(*VERBS)))
+    yield Measure("calls of the functions", "", calls, group)
     yield from _costs(group, pods, rounds)
-
-
-def _ungated(taken: Round) -> float:
-    """Return the seconds from the creation of the gang to the removal of its last gate."""
-    removals = [request.ended for request in taken.of_muster("patch") if request.name == REMOVAL]
-    bindings = [request.ended for request in taken.requests if request.name == BINDING]
-    return taken.wall - (max(bindings) - max(removals))
 
 
 def _costs(group: str, pods: int, rounds: Rounds) -> Iterator[Measure]:

@@ -50,7 +50,7 @@ FLAGS = (
 NODE_CPUS, NODE_PODS = 110, 110
 SETTLED_SECONDS, PATIENCE = 0.5, 300.0
 ADMINISTRATOR, ACCOUNTS = "kubernetes-admin", "system:serviceaccount:muster-system:"
-BINDING, REMOVAL = "create pods/binding", "patch pods"
+BINDING = "create pods/binding"
 _LEFT = {"jobs": "batch/v1", "pods": "v1", "podgroups": "scheduling.k8s.io/v1beta1"}
 _NUMBERS = itertools.count(1)
 
