@@ -143,6 +143,8 @@ def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
         error = group.refusal[0] == Reason.SCHEDULER_ERROR
         reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
         return GroupStatus(reason, f"{pods}; {group.refusal[1] or group.refusal[0]}")
+    if 0 < group.spec.scheduling_policy.min_count <= pods.bound:
+        return _scheduled(pods, group)
     gates = {gate for pod in live for gate in pod.gates}
     if gates:
         musters = f"Muster's, kept: {why_held}" if why_held else "Muster's, about to be removed"
@@ -156,8 +158,18 @@ def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
     being_bound = group.placed_at is not None and abs(now - group.placed_at) < BINDING_TIME
     if not group.placed or (pods.bound < len(live) and not being_bound):
         return GroupStatus(Reason.WAITING_FOR_SCHEDULER, str(pods))
-    whole = group.spec.scheduling_policy.min_count == len(live) == pods.needed
-    return placed_gang(group) if whole else GroupStatus(Reason.SCHEDULED, str(pods))
+    return _scheduled(pods, group)
+
+
+def _scheduled(pods: _GroupPods, group: PodGroup) -> GroupStatus:
+    """Return the status of a group with enough bound pods, or just placed; of an elastic gang the rest may wait."""
+    minimum, members = group.spec.scheduling_policy.min_count, max(pods.needed, len(pods.live))
+    if minimum == members:
+        return placed_gang(group)
+    refused = next(filter(None, map(refusal_of_pod, pods.live)), None)
+    rest = f", {minimum} needed" if 0 < minimum < members else ""
+    waits = f"; {refused.message}" if refused and rest else ""
+    return GroupStatus(Reason.SCHEDULED, f"{pods}{rest}{waits}")
 
 
 def _too_few_pods(pods: _GroupPods, version: str) -> GroupStatus | None:
