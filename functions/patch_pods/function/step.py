@@ -118,6 +118,6 @@ STEP = Step(
     execute=execute.in_parallel,
     other_events=owner_of,
     swept=sweep.gated_pods,
-    lists=(sweep.ALL_PODS, sweep.Listing(POD_GROUPS)),
+    lists=(sweep.Listing(POD_GROUPS),),
     permissions=permissions.READ_OWNER | permissions.READ_COMPOSITES | may("get list patch", PODS),
 )

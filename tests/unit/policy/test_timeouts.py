@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from muster.objects.pods import Pod
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.groups.wanted_groups import scheduling_timeout
 from muster.policy.model import Plan
@@ -32,6 +34,12 @@ def given_waiting(seconds: float, group: Modifier | None = None, pod: Modifier |
     pods = [b.a_pod(None, index, created(seconds + 60), pod or b.gated()) for index in range(2)]
     groups = [b.a_pod_group(NAME, group or refused(seconds))]
     return b.observed(workload=b.a_workload(), groups=groups, pods=pods, sources=sources_of("Report"))
+
+
+def one_bound(seconds: float) -> tuple[Pod, ...]:
+    """An old pod that is bound, and one that was created so many seconds ago."""
+    bodies = b.a_pod(None, 0, created(LIMIT * 2), b.bound), b.a_pod(None, 1, created(seconds), b.gated())
+    return tuple(map(Pod.read, bodies))
 
 
 def refused(seconds: float) -> Modifier:
@@ -73,10 +81,14 @@ def ago(seconds: float) -> str:
         (given_waiting(LIMIT - 61, group=b.placed), False),
         (given_waiting(LIMIT - 60, group=refused(LIMIT + 1)), True),
         (given_waiting(LIMIT - 61, group=refused(LIMIT + 1)), False),
+        # One of two pods is bound, or there is only one: a replacement without room, a full quota.
+        (replace(given_waiting(LIMIT, group=b.placed), pods=one_bound(LIMIT)), True),
+        (replace(given_waiting(LIMIT, group=b.placed), pods=one_bound(LIMIT - 1)), False),
+        (replace(given_waiting(LIMIT), pods=one_bound(LIMIT)[1:]), True),
     ],
 )
 def test_a_gang_waits_from_the_schedulers_first_refusal(given: Observed, late: bool) -> None:
-    """The time behind gates does not count; after a restart the pods' creation does."""
+    """While fewer pods than it needs are bound; others' gates stop the time."""
     resolved = resolve(given)
     assert isinstance(resolved, ResolvedOwner)
     timeout = scheduling_timeout(resolved, given.members, b.NOW)

@@ -27,7 +27,7 @@ from muster.objects.resources import (
     SchedulingApi,
     by_kind,
 )
-from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
+from muster.policy.group_labels import GATE, GATED, GROUP, MANAGED_BY, MUSTER
 from muster.policy.owners import KINDS, parent_of
 from muster.policy.plans.orphans import OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
@@ -169,7 +169,7 @@ def gated_pods(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
         return
     listed = list_if_served(cluster, POD_GROUPS, namespace) if cluster.scheduling().served else None
     groups = {body["metadata"]["name"]: KubernetesObject.read(body).ref for body in listed or ()}
-    for pod in map(Pod.read, cluster.list(PODS, namespace, labels=GROUP)):
+    for pod in map(Pod.read, cluster.list(PODS, namespace, labels=GATED, as_of=FROM_CACHE)):
         if GATE not in pod.gates or pod.finished or pod.being_deleted:
             continue
         if not pod.pod_group_name or listed is None:

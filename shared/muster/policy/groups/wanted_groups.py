@@ -23,7 +23,7 @@ from muster.objects.scheduling import (
     SchedulingPolicy,
     Workload,
 )
-from muster.policy.group_labels import GroupInstance, is_musters
+from muster.policy.group_labels import GATE, GroupInstance, is_musters
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import OwnedGroup, ResolvedOwner
@@ -248,8 +248,11 @@ def scheduling_timeout(
     pods: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in members.staying:
         pods[pod.pod_group_name].append(pod)
+    needed = members_to_run(resolved.pod_sets, members)
+    to_run = {name: needed[GroupInstance(leaf.name, suffix)] for leaf, suffix, name in resolved.pod_groups()}
     waiting = {
-        group.metadata.name: _waiting_since(group, pods[group.metadata.name]) for group in members.groups
+        name: _waiting_since(group, pods[name], to_run.get(name, 0))
+        for name, group in ((group.metadata.name, group) for group in members.groups)
     }
     given_up = groups_given_up(members.groups)
     late = frozenset(
@@ -270,20 +273,20 @@ def groups_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:
     )
 
 
-def _waiting_since(group: PodGroup, staying: list[Pod]) -> datetime | None:
-    """When a gang of Muster's began to wait for room; None if it does not.
+def _waiting_since(group: PodGroup, staying: list[Pod], to_run: int) -> datetime | None:
+    """When a gang of Muster's with fewer bound pods than it needs began to wait; None if it does not wait.
 
-    That is the scheduler's first refusal, which is not repeated for pods of a restarted or resumed owner:
-    their creation counts.
+    That is the scheduler's first refusal, which is not repeated for pods of a restarted or resumed owner, nor
+    for a replacement: their creation counts. The gates of others, such as Kueue, stop the time.
     """
     policy = group.spec.scheduling_policy
-    if not is_musters(group.metadata.labels) or group.being_deleted:
+    if not is_musters(group.metadata.labels) or group.being_deleted or policy.gang is None:
         return None
-    if policy.gang is None or len(staying) < policy.min_count:
+    bound = sum(pod.bound for pod in staying)
+    if bound >= min(policy.min_count, to_run) or any(set(pod.gates) - {GATE} for pod in staying):
         return None
-    if any(pod.bound or pod.gates for pod in staying):
-        return None
-    created = [pod.metadata.created_at for pod in staying if pod.metadata.created_at is not None]
+    counted = [pod for pod in staying if not (pod.bound and group.placed)]
+    created = [pod.metadata.created_at for pod in counted if pod.metadata.created_at is not None]
     if group.refused_at is not None and all(group.refused_at < time for time in created):
         return max(created, default=group.refused_at)
     return group.refused_at or max(created, default=None)

@@ -63,6 +63,11 @@ class Job(OwnerObject):
         return not self.spec.suspend and self.status.failed + self.status.terminating > 0
 
     @property
+    def finished(self) -> bool:
+        """Whether it is complete or failed, or a success policy has ended it and its last pods go."""
+        return super().finished or is_true(self.status.conditions, "SuccessCriteriaMet")
+
+    @property
     def failed(self) -> bool:
         """Whether it is Failed."""
         return is_true(self.status.conditions, "Failed")

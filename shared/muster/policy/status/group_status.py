@@ -84,6 +84,7 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers, now: datetime)
         statuses[name] = (
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)
+            or _bound(group)
             or _status(group, held.get(name, ""), now)
         )
     return statuses
@@ -143,8 +144,6 @@ def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
         error = group.refusal[0] == Reason.SCHEDULER_ERROR
         reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
         return GroupStatus(reason, f"{pods}; {group.refusal[1] or group.refusal[0]}")
-    if 0 < group.spec.scheduling_policy.min_count <= pods.bound:
-        return _scheduled(pods, group)
     gates = {gate for pod in live for gate in pod.gates}
     if gates:
         musters = f"Muster's, kept: {why_held}" if why_held else "Muster's, about to be removed"
@@ -161,8 +160,14 @@ def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
     return _scheduled(pods, group)
 
 
+def _bound(pods: _GroupPods) -> GroupStatus | None:
+    """Scheduled for a gang of which as many pods as it needs are bound, else None; the rest may wait."""
+    group = pods.group
+    enough = group is not None and 0 < group.spec.scheduling_policy.min_count <= pods.bound
+    return _scheduled(pods, group) if group is not None and enough else None
+
+
 def _scheduled(pods: _GroupPods, group: PodGroup) -> GroupStatus:
-    """Return the status of a group with enough bound pods, or just placed; of an elastic gang the rest may wait."""
     minimum, members = group.spec.scheduling_policy.min_count, max(pods.needed, len(pods.live))
     if minimum == members:
         return placed_gang(group)

@@ -184,7 +184,8 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
     if failure is not None:
         return not_ready(failure)
     existing, composites = (
-        {group.metadata.name for group in groups} for groups in (members.groups, members.composites)
+        {group.metadata.name for group in groups if not group.being_deleted}
+        for groups in (members.groups, members.composites)
     )
     workload = resolved.own or resolved.live.workload
     of_workload = tuple(wanted_groups(resolved, workload)) if workload is not None else ()
