@@ -42,6 +42,7 @@ from muster.policy.tree.validation import (
     validate_tree,
 )
 
+_CREATED_BEFORE = "its Jobs were created before the namespace was opted in; create it again"
 _CANNOT_BE_GROUPED = ": these have a system-* priorityClassName, a nodeName or evictionResponders"
 
 
@@ -57,6 +58,7 @@ class LiveOwner:
         other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
         other_owner: another existing owner whose UID is in the labels of `workload`; None if there is none.
         sources: the policy sources of the owner, highest first.
+        unmarked: whether it is opted in, but a Job of its JobSet has no group label, as one created before.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
         pod_group: the subject, if it is a PodGroup.
     """
@@ -70,8 +72,15 @@ class LiveOwner:
     other_workloads: tuple[Workload, ...] = ()
     other_owner: OwnerObject | None = None
     sources: tuple[PolicySource, ...] = ()
+    unmarked: bool = False
     as_of: str = ""
     pod_group: PodGroup | None = None
+
+    @property
+    def opted_in(self) -> bool:
+        """Whether its namespace has the label by which mark-jobs writes group labels."""
+        labels = self.namespace.metadata.labels if self.namespace is not None else {}
+        return labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -248,12 +257,11 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
         return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: {UPSTREAM_GROUPS}")
     # Skip if no pod template names a group.
-    enabled = live.namespace.metadata.labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
-    templates = known_kind_of(runner).pod_sets(runner, enabled)
+    templates = known_kind_of(runner).pod_sets(runner, live.opted_in and not live.unmarked)
     pod_sets = OwnerPodSets(owner.ref, runner.ref, workload_name(owner), templates)
     unlabelled = _unlabelled(pod_sets, owner)
     if unlabelled is not None:
-        return unlabelled
+        return replace(unlabelled, message=f"{owner.ref}: {_CREATED_BEFORE}") if live.unmarked else unlabelled
     too_many = exceeds_limits(pod_sets)
     if too_many is not None:  # neither its groups nor their names can be listed
         pod_sets = replace(pod_sets, pod_sets=())

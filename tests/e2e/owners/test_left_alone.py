@@ -7,14 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from muster.replay.summary import group_of
+from tests.cluster.api import MERGE_PATCH
+from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_nothing_at_all_happens_in_a_namespace_that_did_not_opt_in(
-    begin_story: Callable[..., RealStory],
+def test_nothing_at_all_happens_to_what_was_created_before_its_namespace_was_opted_in(
+    begin_story: Callable[..., RealStory], muster_on_it: Muster
 ) -> None:
     """TrainJob, JobSet and Job run as without Muster: no gate, no group, no condition, not one write."""
     story = begin_story(opted_in=False)
@@ -23,6 +25,9 @@ def test_nothing_at_all_happens_in_a_namespace_that_did_not_opt_in(
     story.create(a_jobset("sim", {"workers": (1, 2)}))
     story.create(a_job("sweep", pods=2))
     story.wait("six pods run", lambda now: now.running() == 6)
+    label = {"metadata": {"labels": {"muster.dev/gang-jobs": "enabled"}}}
+    story.api.must("PATCH", f"/api/v1/namespaces/{story.namespace}", label, MERGE_PATCH)
+    muster_on_it.sweep()
     story.recording.quiet()
 
     assert story.groups() == {}

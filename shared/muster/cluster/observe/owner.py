@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from muster.cluster import errors, read
-from muster.cluster.interface import Cluster, Object
+from muster.cluster.interface import FROM_CACHE, Cluster, Object
 from muster.cluster.observe import policy_sources
+from muster.cluster.observe.members import jobs_of
 from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerReference
 from muster.objects.pods import Namespace
 from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, by_kind
@@ -140,6 +141,9 @@ def _live_owner(
         others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
         other_owner = None if workload is None else _other_owner(cluster, workload, root)
         live = replace(live, other_workloads=_workloads_of(root, others), other_owner=other_owner)
+        if live.opted_in:
+            jobs = jobs_of(cluster, live, as_of=FROM_CACHE)
+            live = replace(live, unmarked=any(job.unmarked for job in jobs if not job.being_deleted))
     if by_workload and not live.workloads:
         return live
     return replace(live, sources=policy_sources.effective(cluster, live))

@@ -58,6 +58,12 @@ class Job(OwnerObject):
     status: JobStatus = Field(default_factory=JobStatus)
 
     @property
+    def unmarked(self) -> bool:
+        """Whether its pod template has no group label, though nobody else groups its pods."""
+        labels = self.spec.template.metadata.labels
+        return group_labels.GROUP not in labels and grouped_by_others(self) is None
+
+    @property
     def lost_pods(self) -> bool:
         """Whether it is to run, and pods of it failed or are being deleted."""
         return not self.spec.suspend and self.status.failed + self.status.terminating > 0
