@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from muster.objects import yaml_files
 from muster.replay.files import RecordedRequest
 from muster.replay.replay import (
+    SWEEP,
     ReplayResult,
     ReplayStack,
     event_of,
@@ -23,6 +25,7 @@ from muster.replay.replay import (
 )
 from muster.replay.snapshots import Object, Objects, RecordedObjects
 from muster.replay.summary import is_gated, summarize
+from muster.simulator.broker import Answer
 from tests.replays import recorded
 from tests.replays.golden import CONDITIONS
 
@@ -182,6 +185,18 @@ def test_any_event_may_be_lost_if_a_sweep_follows(moment: Moment, mode: str) -> 
         end = run(moment, (*stream[:number], *stream[number + 1 :]), sweep=True)
         assert groups_of(end.objects) == moment.expected, stream[number].location
         assert [body for body in end.objects if body["kind"] == "Pod" and is_gated(body)] == []
+
+
+@pytest.mark.parametrize("moment", FIRST)
+def test_replies_may_be_lost_if_a_sweep_follows(moment: Moment) -> None:
+    """Without them no group is made by events; each costs the wait for the next sweep, not more."""
+    with ReplayStack(moment.world.objects, NOW) as stack:
+        with mock.patch("muster.replay.replay.Answer", return_value=Answer(202)):
+            for request in recorded.events(moment.story):
+                stack.deliver(event_of(request))
+        assert {group["kind"] for group in groups_of(stack.server.snapshot())} == {"Workload"}
+        stack.deliver(SWEEP)
+        assert groups_of(stack.server.snapshot()) == moment.expected
 
 
 @pytest.mark.parametrize("moment", FIRST)
