@@ -11,7 +11,7 @@ from bench.processes import FailedError
 from tests.cluster.modules import BuildFailed
 from tests.cluster.processes import NotReady
 
-FIGURES = ("cold-start", "warm-step", "jobs", "growth", "sweeps")
+FIGURES = ("jobs", "growth", "warm-step", "cold-start", "sweeps")
 """Each is measured by `measure` of the module of its name; the order is that of docs/speed.md."""
 
 

@@ -9,7 +9,7 @@ import re
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -161,7 +161,21 @@ def chapter(figure: Figure) -> str:
     machine = f"{where.processor} (load {where.load:g}), Python {where.python}"
     head = f"## {figure.title}\n\nMeasured {where.date} on {machine}, commit {where.commit}.\n"
     table = "| goal | limit | measured | met |\n| --- | --- | --- | --- |"
-    return "\n".join([head, table, *map(_row, rows.values()), ""])
+    return "\n".join([head, table, *map(_row, rows.values()), "", *_costs(figure.measures)])
+
+
+def _costs(measures: Sequence[Measure]) -> Iterator[str]:
+    """Yield the table of times beside those of the Job controller's gangs and of plain Jobs, if any."""
+    names = ("plain", "in-tree", "Muster")
+    compared = [one for one in measures if one.unit == "s" and {"in-tree", "Muster"} <= one.samples.keys()]
+    if compared:
+        yield "| median | plain | in-tree | Muster |\n| --- | --- | --- | --- |"
+    for measure in compared:
+        found = [measure.samples.get(name) for name in names]
+        cells = [number(statistics.median(values)) if values else "" for values in found]
+        yield f"| {' | '.join([f'{measure.group}: {_label(measure)}', *cells])} |"
+    if compared:
+        yield ""
 
 
 def _label(measure: Measure) -> str:
