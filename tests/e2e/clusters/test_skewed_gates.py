@@ -17,10 +17,13 @@ ELASTIC = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 
 def test_a_gang_that_the_scheduler_places_as_single_pods_is_reported(story: RealStory) -> None:
     """Pods are bound one by one, and the Job says that its group was not placed.
 
-    MinCount is 1, so that the laws of every story hold: a larger gang is bound before it can be.
+    MinCount is 1 and each pod has a gate, so that the laws of every story hold: such a scheduler binds a pod
+    without a gate before its group exists, and a larger gang before it is whole.
     """
     story.add_nodes(2)
-    story.create(with_policy(a_job("sweep", pods=2), ELASTIC))
+    job = with_policy(a_job("sweep", pods=2), ELASTIC)
+    job["spec"]["template"]["metadata"]["annotations"] = {"muster.dev/gate": "all"}
+    story.create(job)
     story.wait("two pods run", lambda now: now.running() == 2)
     story.wait_for_reason("Job", "sweep", "PodGroupsScheduled", "GroupsIgnored", 90)
     assert story.condition("Job", "sweep", "PodGroupsScheduled") == "False"

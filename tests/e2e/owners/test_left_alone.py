@@ -15,10 +15,10 @@ from tests.e2e.support.story import RealStory
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
-def test_nothing_at_all_happens_to_what_was_created_before_its_namespace_was_opted_in(
+def test_nothing_at_all_happens_in_a_namespace_that_did_not_opt_in(
     begin_story: Callable[..., RealStory], muster_on_it: Muster
 ) -> None:
-    """TrainJob, JobSet and Job run as without Muster: no gate, no group, no condition, not one write."""
+    """No gate, group, condition or write, nor for what was created before, once the namespace is opted in."""
     story = begin_story(opted_in=False)
     story.add_nodes(2)
     story.create(a_trainjob("llama", "torch-distributed", nodes=2))

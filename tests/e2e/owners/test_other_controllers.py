@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster import manifests
+from tests.cluster.processes import until
 from tests.e2e.support.owners import Object, a_job, a_jobset, a_trainjob
 from tests.e2e.support.story import RealStory
 
@@ -32,6 +33,8 @@ def foreign_owner(story: RealStory) -> Iterator[Object]:
         {"apiVersion": "flux-framework.org/v1alpha2", "kind": "MiniCluster", "metadata": {"name": "flux"}}
     )
     story.api.must("DELETE", manifests.path(crd))
+    # Until it is gone the next story could create no custom resource.
+    assert until(lambda: story.api.request("GET", manifests.path(crd)).status == 404, 60)
 
 
 def test_owners_that_another_controller_runs_are_left_alone(story: RealStory) -> None:

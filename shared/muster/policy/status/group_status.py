@@ -161,10 +161,11 @@ def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
 
 
 def _bound(pods: _GroupPods) -> GroupStatus | None:
-    """Scheduled for a gang of which as many pods as it needs are bound, else None; the rest may wait."""
+    """Scheduled for a placed gang with as many bound pods as it needs, else None; the rest may wait."""
     group = pods.group
-    enough = group is not None and 0 < group.spec.scheduling_policy.min_count <= pods.bound
-    return _scheduled(pods, group) if group is not None and enough else None
+    if group is None or not group.placed:
+        return None
+    return _scheduled(pods, group) if 0 < group.spec.scheduling_policy.min_count <= pods.bound else None
 
 
 def _scheduled(pods: _GroupPods, group: PodGroup) -> GroupStatus:
