@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from muster.objects.meta import fault, ref_of
-from muster.objects.quantities import is_quantity
+from muster.simulator.quantities import is_quantity
 from muster.simulator.apiserver.fields.decoding import fits
 from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
 

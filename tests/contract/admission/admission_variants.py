@@ -114,6 +114,7 @@ PODS: dict[str, tuple[Object, Object | None]] = {
     "a pod that names its node is left alone": (pod(LABEL, JOB, nodeName="node-1"), None),
     "a system priority is left alone": (pod(LABEL, JOB, priorityClassName="system-cluster-critical"), None),
     "KAI's pods are left alone": (pod(LABEL, JOB, schedulerName="kai-scheduler"), None),
+    "YuniKorn's pods are left alone": (pod(LABEL, JOB, schedulerName="yunikorn"), None),
     "coscheduling's pods are left alone": (
         pod(LABEL, JOB, {"scheduling.x-k8s.io/pod-group": "theirs"}),
         None,

@@ -25,6 +25,7 @@ ELSEWHERE = b.a_jobset_of_trainjob(modifiers=[MULTIKUEUE])
 BY_TEMPLATE: list[tuple[dict[str, Any], Reason]] = [
     ({"schedulingGroup": {"podGroupName": "x"}}, Reason.BRING_YOUR_OWN_GROUP),
     ({"schedulerName": "kai-scheduler"}, Reason.OTHER_SCHEDULER),
+    ({"schedulerName": "yunikorn"}, Reason.OTHER_SCHEDULER),
     ({"evictionResponders": [{"name": "x"}]}, Reason.CANNOT_BE_GROUPED),
     ({"nodeName": "node-1"}, Reason.CANNOT_BE_GROUPED),
     ({"priorityClassName": "system-node-critical"}, Reason.CANNOT_BE_GROUPED),

@@ -137,7 +137,7 @@ def grouped_by_others(job: Job | JobTemplate) -> Reason | None:
     meta, spec = job.spec.template.metadata, job.spec.template.spec
     if spec.scheduling_group is not None:
         return Reason.BRING_YOUR_OWN_GROUP
-    named = spec.scheduler_name in {"kai-scheduler", "volcano"}
+    named = spec.scheduler_name in {"kai-scheduler", "volcano", "yunikorn"}
     if named or _COSCHEDULING in meta.labels or _VOLCANO in meta.annotations:
         return Reason.OTHER_SCHEDULER
     if spec.eviction_responders or spec.node_name or spec.priority_class_name.startswith("system-"):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.cluster.interface import Object
-from muster.objects.quantities import milli
+from muster.simulator.quantities import milli
 from muster.simulator.controllers.fields import is_finished_pod, labels_of, node_of
 
 PODS = "pods"
