@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 from muster.objects.meta import fault, ref_of
-from muster.simulator.quantities import is_quantity
 from muster.simulator.apiserver.fields.decoding import fits
 from muster.simulator.apiserver.schemas import Schema, by_kind, object_meta, resource_definitions
+from muster.simulator.quantities import is_quantity
 
 _RELEASES = ("1.37", "1.36")
 _WORDS: Mapping[str, str] = {

@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from muster.objects.meta import fault, path_of
-from muster.simulator.quantities import is_quantity, milli
 from muster.objects.scheduling import Workload
 from muster.policy.plans.mark_runtime import FieldPath, owned_by
+from muster.simulator.quantities import is_quantity, milli
 from tests.support.builders import a_workload, with_spec
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.cluster.interface import Object
-from muster.simulator.quantities import milli
 from muster.simulator.controllers.fields import is_finished_pod, labels_of, node_of
+from muster.simulator.quantities import milli
 
 PODS = "pods"
 
