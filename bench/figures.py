@@ -23,8 +23,7 @@ PAGE = ROOT / "docs" / "speed.md"
 HEAD = """# Speed
 
 Each figure is measured beside a reference in the same run: [bench](../bench/README.md) says how. `×` is the
-median of the ratios to the reference in the same round: ratios carry over to other machines, absolute figures
-do not. A row with several subjects has their lowest and highest median.
+median of the ratios to the reference in the same round, which carry over to other machines.
 Why goals are missed: [decision 8](decisions/0008-where-the-time-of-a-gang-goes.md).
 `make bench` writes this page from the raw data in [bench/results](../bench/results).
 """
