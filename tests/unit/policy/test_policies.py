@@ -25,13 +25,14 @@ GANG = "schedulingPolicy: {gang: {%s}}"
 TOPOLOGY = GROUP % "schedulingConstraints: {topology: [%s]}"
 CLAIM = "{name: x, resourceClaimName: y}"
 CLAIMS = GROUP % "resourceClaims: [%s]"
+SCHEDULERS = ["workload", "kaiScheduler", "coscheduling", "volcano"]
 NINE_GROUPS = ", ".join(f"{{name: g{number}}}" for number in range(9))
 
 
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        (GROUP % "schedulingPolicy: {}", f"{PATH}.schedulingPolicy"),
+        ("workload: {groups: [{name: a, resourceClaims: {}}]}", "workload.groups[0].resourceClaims"),
         (GROUP % "schedulingPolicy: {gang: {}, basic: {}}", f"{PATH}.schedulingPolicy"),
         (GROUP % GANG % "minCount: 0", f"{PATH}.schedulingPolicy.gang.minCount"),
         (GROUP % GANG % "minCount: '3'", f"{PATH}.schedulingPolicy.gang.minCount"),
@@ -59,6 +60,49 @@ def test_a_fault_is_reported_with_its_path(text: str, path: str) -> None:
     with pytest.raises(InvalidPolicyError) as raised:
         schema.parse(text)
     assert raised.value.path == path
+
+
+def test_every_fault_is_told_at_once_with_what_is_allowed() -> None:
+    """Each with its path; an unknown field with the nearest name, and once with the fields of its place."""
+    text = GROUP % f"{GANG % 'minCont: 3, zzz: 1'}, size: 0"
+    with pytest.raises(InvalidPolicyError) as raised:
+        schema.parse(text + "\nworklod: {}")
+    gang = f"{PATH}.schedulingPolicy.gang"
+    assert str(raised.value).split("; ") == [
+        f"{PATH}.size: must be at least 1",
+        f"{gang}.minCont: unknown field, did you mean minCount? (allowed: minCount, minGroupCount)",
+        f"{gang}.zzz: unknown field",
+        f"worklod: unknown field, did you mean workload? (allowed: {', '.join(SCHEDULERS)})",
+    ]
+
+
+@pytest.mark.parametrize(("faults", "length"), [(11, 1), (9, 63), (200, 63)])
+def test_the_message_of_many_faults_fits_into_an_event(faults: int, length: int) -> None:
+    """At most ten faults are told, as far as they fit; the others are counted."""
+    text = ", ".join(f"{'x' * length}{number:03}: 1" for number in range(faults))
+    with pytest.raises(InvalidPolicyError) as raised:
+        schema.parse(GROUP % text)
+    told, _, more = str(raised.value).rpartition("; and ")
+    assert len(str(raised.value)) <= 900
+    assert told.count(": unknown field") + int(more.removesuffix(" more")) == faults
+    assert told.count(": unknown field") <= 10
+
+
+@pytest.mark.parametrize(
+    "absent",
+    [
+        "schedulingPolicy: {}, schedulingConstraints: {}, disruptionMode: {}",
+        "schedulingPolicy: null, per: null, leader: null, replicatedJobs: null, groups: null",
+    ],
+)
+def test_null_and_empty_fields_are_absent(absent: str) -> None:
+    """As in Kubernetes, where a field may be absent; a misspelt one is a fault nevertheless."""
+    assert schema.parse(GROUP % absent) == schema.parse(GROUP % "")
+    assert schema.parse("{workload: {onTimeout: null, groups: null}, volcano: null}") == schema.parse(
+        "workload: {}"
+    )
+    with pytest.raises(InvalidPolicyError, match="did you mean onFailure"):
+        schema.parse("workload: {onFailur: null}")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ in the API server. Docstrings of its models are published in eventing/schemas.
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import yaml
 from pydantic import (
@@ -30,6 +31,9 @@ from muster.policy.limits import MESSAGE_LENGTH, POLICY_BYTES, POLICY_DEPTH, STO
 
 _NAME_LENGTH = 63
 """The most characters of a tenant's key in a path; those of the schema have up to 25."""
+
+_MOST_FAULTS, _FAULTS_LENGTH = 10, 800
+"""The most faults of a policy in a message, and their characters: with its source they fit into an Event."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}([.]{_LABEL})*"
@@ -53,6 +57,22 @@ class InvalidPolicyError(Exception):
 
 class _Strict(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False)
+    absent_if_empty: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_absent(cls, data: Any) -> Any:
+        """Drop the fields of the schema that are null, and those that say nothing if they are `{}`."""
+        if not isinstance(data, Mapping):
+            return data
+        absent = {name for name, value in data.items() if value is None} & _allowed(cls).keys()
+        absent |= {name for name in cls.absent_if_empty if data.get(name) == {}}
+        return {name: value for name, value in data.items() if name not in absent}
+
+
+def _allowed(model: type[_Strict]) -> dict[str, Any]:
+    """Return the types of the fields of a model by their names in the API."""
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
 class _OneOf(_Strict):
@@ -135,6 +155,8 @@ class GroupPolicy(_Strict):
         size: one for each block of that many completion indexes; with `per` for each block of each Job.
         leader: the group takes completion index 0 of its replicatedJobs.
     """
+
+    absent_if_empty = frozenset({"schedulingPolicy", "schedulingConstraints", "disruptionMode"})
 
     name: DnsLabel
     replicated_jobs: list[DnsLabel] = Field(default_factory=list)
@@ -312,12 +334,40 @@ def _validated(model: type[_Model], data: Any, otherwise: str) -> _Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        location = (*first["loc"], *filter(None, [first.get("ctx", {}).get("field")]))
+        found = error.errors(include_url=False)
+        paths, messages = zip(*_faults(model, found[:_MOST_FAULTS]), strict=True)
+        told = [messages[0], *map(": ".join, zip(paths[1:], messages[1:], strict=True))]
+        while len(told) > 1 and len("; ".join(told)) > _FAULTS_LENGTH:
+            told.pop()
+        more = [f"and {len(found) - len(told)} more"] if len(found) > len(told) else []
+        raise InvalidPolicyError(paths[0], "; ".join(told + more)) from error
+
+
+def _faults(model: type[_Strict], errors: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield path and message of each fault; the fields that are allowed are listed once for a model."""
+    listed = set()
+    for error in errors:
+        location = (*error["loc"], *filter(None, [error.get("ctx", {}).get("field")]))
         names = [part if isinstance(part, int) else shortened(part, _NAME_LENGTH) for part in location]
-        wrong_name = first["type"] == "string_pattern_mismatch"
-        message = f"{first['input']!r} is not a valid name" if wrong_name else fault(first)
-        raise InvalidPolicyError(path_of(names), shortened(message)) from error
+        wrong_name = error["type"] == "string_pattern_mismatch"
+        message = shortened(f"{error['input']!r} is not a valid name" if wrong_name else fault(error))
+        if error["type"] == "extra_forbidden":
+            inside = _model_at(model, error["loc"][:-1])
+            near = difflib.get_close_matches(str(names[-1]), _allowed(inside), n=1)
+            message += f", did you mean {near[0]}?" if near else ""
+            message += f" (allowed: {', '.join(_allowed(inside))})" if inside not in listed else ""
+            listed.add(inside)
+        yield path_of(names), message
+
+
+def _model_at(model: type[_Strict], location: Sequence[int | str]) -> type[_Strict]:
+    """Return the model of the mapping at a location of a policy."""
+    for name in (part for part in location if isinstance(part, str)):
+        found = _allowed(model)[name]
+        while get_args(found):  # of `list[GroupPolicy]` and `GangPolicy | None`
+            found = get_args(found)[0]
+        model = found
+    return model
 
 
 def _at(field: str, message: str) -> PydanticCustomError:
