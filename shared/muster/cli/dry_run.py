@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -77,7 +78,7 @@ class AssumedObjects:
 
     Attributes:
         owners: TrainJobs, JobSets and Jobs without a controller, and a TrainJob for each unused runtime.
-        examples: the runtime of each assumed TrainJob, by the `id` of the TrainJob.
+        examples: the runtime or CronJob of each assumed TrainJob or Job, by the `id` of the latter.
         notes: what had to be assumed, as text.
         faults: the objects that cannot be used, as they were given, and why; they are left out.
     """
@@ -93,11 +94,14 @@ def assume_cluster(objects: Objects, namespace: str = DEFAULT_NAMESPACE) -> Assu
     """Add what a cluster adds to objects: namespaces, UIDs, the JobSets of TrainJobs, group labels."""
     assumed = AssumedObjects()
     for given in objects:
-        if is_known(given["apiVersion"], given["kind"]):
+        if is_known(given["apiVersion"], given["kind"]) or is_cron_job(given):
             body = copy.deepcopy(given)
-            if "spec" in body:
-                body["spec"] = _set_fields(body["spec"])
             try:
+                if is_cron_job(given):
+                    body = _job_of(body, namespace)
+                    assumed.examples[id(body)] = given
+                if "spec" in body:
+                    body["spec"] = _set_fields(body["spec"])
                 assumed.objects.append(_stored(body, namespace))
             except BadFileError as error:
                 assumed.faults.append((body, error))
@@ -109,6 +113,25 @@ def assume_cluster(objects: Objects, namespace: str = DEFAULT_NAMESPACE) -> Assu
         assumed.examples[id(example)] = runtime
     _add_what_owners_get(assumed, namespace)
     return assumed
+
+
+def is_cron_job(body: Mapping[str, Any]) -> bool:
+    """Whether an object is a CronJob, whose Jobs are examined in its place."""
+    return bool(body["kind"] == "CronJob" and body["apiVersion"].startswith("batch/"))
+
+
+def _job_of(cron_job: Object, namespace: str) -> Object:
+    """Return the Job that a CronJob creates; mark-jobs leaves it alone, because it has a controller."""
+    name = cron_job["metadata"]["name"]
+    if path := _missing(cron_job, ["spec", "jobTemplate", "spec"]):
+        raise BadFileError(f"CronJob {name}: {path}", "is missing")
+    template = cron_job["spec"]["jobTemplate"]
+    own = template.get("metadata")
+    metadata = {**(own if isinstance(own, dict) else {}), "name": f"{name}-00000000"}
+    metadata["namespace"] = cron_job["metadata"].get("namespace") or namespace
+    controller = {"apiVersion": cron_job["apiVersion"], "kind": "CronJob", "name": name, "uid": UID}
+    metadata["ownerReferences"] = [{**controller, "controller": True}]
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template["spec"]}
 
 
 def _set_fields(value: Any) -> Any:
@@ -150,11 +173,13 @@ def _missing(value: Any, names: list[str]) -> str:
 
 
 def _is_root_owner(body: Object) -> bool:
-    references = body["metadata"].get("ownerReferences") or []
-    group = body["apiVersion"].rpartition("/")[0]
-    return owner_kind(group, body["kind"]) is not None and not any(
-        reference.get("controller") for reference in references
-    )
+    controllers = [one for one in body["metadata"].get("ownerReferences") or [] if one.get("controller")]
+    return _is_owner(body) and not any(map(_is_owner, controllers))
+
+
+def _is_owner(named: Object) -> bool:
+    """Whether the kind of an object, or in a reference, is that of an owner."""
+    return owner_kind(str(named.get("apiVersion")).rpartition("/")[0], str(named.get("kind"))) is not None
 
 
 def _unused_runtimes(objects: Objects) -> Objects:

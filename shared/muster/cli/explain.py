@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
+from muster.cli.advice import separate_gangs, why_not_marked
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import STDIN, BadInput, CommandError, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
@@ -19,8 +20,8 @@ from muster.cluster.observe.members import failed_create, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef, find_condition, ref_of
-from muster.objects.resources import NAMESPACES, Resource
-from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH, SINGLE
+from muster.objects.resources import Resource
+from muster.policy.group_labels import SINGLE
 from muster.policy.model import Decision, NoOp, Plan
 from muster.policy.owners import KINDS, kind_of
 from muster.policy.owners.job import Job
@@ -28,7 +29,7 @@ from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
-from muster.policy.sources.schema import GroupPolicy, WorkloadPolicy
+from muster.policy.sources.schema import GroupPolicy
 from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySourceKind, resolve_policy
 from muster.policy.status.conditions import Condition, condition_type
 from muster.policy.status.owner_status import owner_status
@@ -133,7 +134,7 @@ def _lines(cluster: Cluster, ref: ObjectRef, now: datetime) -> Iterator[str]:
     yield "  steps:"
     yield from _step_lines(cluster, live, now)
     if isinstance(resolved, NoOp):
-        yield from (f"  note: {note}" for note in _why_not_marked(cluster, live, resolved))
+        yield from (f"  note: {note}" for note in why_not_marked(cluster, live, resolved))
         return
     if resolved.own is None:
         yield from _below("labels to add or change in the job's manifest:", _missing_labels(resolved))
@@ -318,15 +319,9 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
             yield "the scheduler places no pods of different priority in one group, not even one by one"
         return
     yield from (f"{Reason.HOLDS_WHILE_WAITING}: {stage}" for stage in resolved.stages)
+    yield from separate_gangs(resolved)
     gangs = [group for group in resolved.tree if group.gang]
     policy = resolved.policy.workload
-    by_default = resolved.own is None and not (policy or WorkloadPolicy()).groups
-    if len(gangs) > 1 and by_default and not resolved.stages:
-        names = " and ".join(group.name for group in gangs)
-        yield (
-            f"{names} are {len(gangs)} separate gangs: one may run without the other; for a "
-            f"single gang give their pod templates the same label {GROUP}, or a policy with a group of groups"
-        )
     if policy is not None and policy.scheduling_timeout_seconds is not None:
         then = {
             "Report": "a condition says so",
@@ -338,22 +333,3 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
     grows = [group.name for group in gangs if group.template_min_count == 1]
     if grows and isinstance(resolved.owner, Job):
         yield f"{grows[0]} is a gang of 1: pods that are added later are scheduled as they come, not together"
-
-
-def _why_not_marked(cluster: Cluster, live: LiveOwner, skipped: NoOp) -> Iterator[str]:
-    """Yield why mark-jobs leaves a plain Job without a group label (eventing/admission/mark-jobs.yaml)."""
-    job = live.owner
-    if skipped.reason != Reason.NOT_MARKED or not isinstance(job, Job):
-        return
-    namespace = cluster.get(NAMESPACES, job.metadata.namespace) or {"metadata": {}}
-    if (namespace["metadata"].get("labels") or {}).get(NAMESPACE_SWITCH) != "enabled":
-        yield f"mark-jobs does not act in namespaces without the label {NAMESPACE_SWITCH}: enabled"
-        return
-    spec = job.spec
-    if not spec.indexed or spec.parallelism <= 1 or spec.completions != spec.parallelism:
-        completions = "unset" if spec.completions is None else spec.completions
-        yield (
-            "mark-jobs labels new Indexed Jobs with parallelism above 1 and as many completions; this one "
-            f"has completionMode {spec.completion_mode}, parallelism {spec.parallelism}, "
-            f"completions {completions}; to get a group, create it with the label {GROUP} in its pod template"
-        )

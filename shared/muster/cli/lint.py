@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import click
 from pydantic import ValidationError
 
+from muster.cli.advice import is_opted_in, separate_gangs, why_not_marked
 from muster.cli.common import BadInput, echo_data, output_option, path_of
 from muster.cli.dry_run import (
     DEFAULT_NAMESPACE,
@@ -20,28 +18,19 @@ from muster.cli.dry_run import (
     DryRunCluster,
     UnknownRuntimeError,
     assume_cluster,
+    is_cron_job,
 )
+from muster.cli.lint_labels import PREFIX, Found, Severity, label_faults
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import by_kind, is_known
-from muster.policy.group_labels import (
-    GATE_SWITCH,
-    GROUP,
-    GROUP_PER,
-    GROUP_SIZE,
-    LEADER_GROUP,
-    LEADER_GROUP_PER,
-    NAMESPACE_SWITCH,
-    OPTED_OUT,
-    PER_BLOCK_OF_JOB,
-    PER_JOB,
-    is_musters,
-    read_group_labels,
-)
+from muster.policy.group_labels import GROUP
 from muster.policy.model import NoOp
 from muster.policy.owners import owner_kind
+from muster.policy.owners.job import Job
 from muster.policy.reasons import Reason
+from muster.policy.resolve import LiveOwner
 from muster.policy.sources.source import (
     ANNOTATION,
     CONFIG_MAP,
@@ -59,19 +48,8 @@ from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
 
 _SUFFIXES = {".yaml", ".yml", ".json"}
-_PREFIX = "muster.dev/"
-_PLACES = {"pod": "a pod template", "Namespace": "a Namespace", "owner": "a job or runtime"}
-
-
-class Severity(StrEnum):
-    """Whether pods run in another way than the manifest says, or something deserves a look."""
-
-    ERROR = "error"
-    WARNING = "warning"
-
-
-Found = tuple[Severity, str, str]
-"""Severity, reason and message of a fault."""
+_AS_ASKED = {Reason.FINISHED, Reason.DELETED, Reason.MANAGED_ELSEWHERE, Reason.OWN_WORKLOAD}
+"""Reasons to leave a Job alone that are no surprise."""
 
 
 @dataclass(frozen=True)
@@ -125,23 +103,23 @@ def command(targets: tuple[str, ...], namespace: str, output: str, *, strict: bo
         raise SystemExit(1)
 
 
-def _files(targets: Sequence[str]) -> dict[Path, bool]:
-    """Return the files, and whether each was found in a folder."""
-    files: dict[Path, bool] = {}
+def _files(targets: Sequence[str]) -> dict[Path, Path]:
+    """Return the files, and for each the target by which it was found: itself, or a folder."""
+    files: dict[Path, Path] = {}
     for path in map(path_of, targets):
         if not path.exists():
             raise BadInput(f"{path}: No such file or folder")
         if not path.is_dir():
-            files[path] = False
+            files[path] = path
             continue
         found = sorted(file for file in path.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
-        files |= {file: True for file in found if file not in files}
+        files |= {file: path for file in found if file not in files}
     if not files:
         raise BadInput(f"{', '.join(targets)}: has no file that ends in .yaml, .yml or .json")
     return files
 
 
-def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> list[Fault]:
+def lint(files: Mapping[Path, Path], namespace: str = DEFAULT_NAMESPACE) -> list[Fault]:
     """Check the objects of files as if all were applied together; of several with one name the last counts.
 
     In a file that was found in a folder YAML that is no object is skipped.
@@ -149,9 +127,9 @@ def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> list
     found: dict[Fault, None] = {}
     readable: dict[tuple[str, str, str], LocatedObject] = {}
     checked: list[LocatedObject] = []
-    for path, in_folder in files.items():
+    for path, target in files.items():
         try:
-            entries = [_placed(entry, namespace) for entry in read_located(path, skip_others=in_folder)]
+            entries = [_placed(entry, namespace) for entry in read_located(path, skip_others=path != target)]
         except BadFileError as error:
             message = str(error).removeprefix(str(path)).lstrip(": ")
             found[Fault(Severity.ERROR, str(path), "", "UnreadableFile", message)] = None
@@ -165,19 +143,32 @@ def lint(files: Mapping[Path, bool], namespace: str = DEFAULT_NAMESPACE) -> list
                 checked.append(entry)
     locks = [source for entry in readable.values() for source in _administrators_locks(entry.body)]
     for entry in checked:
-        for one in (*_label_faults(entry.body), *_in_policies(entry.body, locks)):
+        for one in (*label_faults(entry.body), *_in_policies(entry.body, locks)):
             found[_fault(entry, one)] = None
     assumed = assume_cluster([entry.body for entry in readable.values()], namespace)
-    for body, one in _in_owners(assumed):
+    for body, one in _in_owners(assumed, {name for kind, _, name in readable if kind == "Namespace"}):
         found[_fault(readable[_key(body)], one)] = None
-    order = {str(path): number for number, path in enumerate(files)}
+    read = {files[entry.path] for entry in checked if _is_read(entry.body)}
+    read |= {files[Path(fault.file)] for fault in found}
+    for target in dict.fromkeys(files.values()):
+        if target not in read:
+            message = "no object in it is one that Muster reads"
+            found[Fault(Severity.WARNING, str(target), "", "NothingChecked", message)] = None
+    order = {str(path): number for number, path in enumerate(dict.fromkeys([*files, *files.values()]))}
     return sorted(found, key=lambda fault: (order[fault.file], fault.document))
+
+
+def _is_read(body: Object) -> bool:
+    """Whether an object can change what Muster does."""
+    if body["kind"] == "ConfigMap":
+        return _is_policy(body)
+    return is_known(body["apiVersion"], body["kind"]) or is_cron_job(body)
 
 
 def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:
     body = entry.body
     kind = body["apiVersion"], body["kind"]
-    if not (is_known(*kind) and by_kind(*kind).namespaced):
+    if not (is_cron_job(body) or (is_known(*kind) and by_kind(*kind).namespaced)):
         return entry
     return replace(entry, body={**body, "metadata": {"namespace": namespace, **body["metadata"]}})
 
@@ -231,7 +222,7 @@ def _is_administrators(body: Object) -> bool:
     return bool(body["metadata"].get("namespace") == POLICY_NAMESPACE)
 
 
-def _in_owners(assumed: AssumedObjects) -> Iterator[tuple[Object, Found]]:
+def _in_owners(assumed: AssumedObjects, namespaces: Collection[str]) -> Iterator[tuple[Object, Found]]:
     """Yield the faults of owners: why their groups cannot be made, or could never be placed."""
     for body, error in assumed.faults:
         found = Severity.ERROR, str(Reason.UNREADABLE_OBJECT), str(error)
@@ -240,22 +231,47 @@ def _in_owners(assumed: AssumedObjects) -> Iterator[tuple[Object, Found]]:
         yield assumed.examples.get(id(body), body), found
     cluster = DryRunCluster(assumed.objects)
     for owner in assumed.owners:
-        for found in _in_owner(cluster, owner):
+        for found in _in_owner(cluster, owner, namespaces):
             yield assumed.examples.get(id(owner), owner), found
 
 
-def _in_owner(cluster: DryRunCluster, owner: Object) -> Iterator[Found]:
+def _in_owner(cluster: DryRunCluster, owner: Object, namespaces: Collection[str]) -> Iterator[Found]:
     try:
-        _, resolved = read_owner(cluster, KubernetesObject.read(owner).ref, classes=True)
+        live, resolved = read_owner(cluster, KubernetesObject.read(owner).ref, classes=True)
         if isinstance(resolved, NoOp):
+            yield from _left_alone(cluster, live, resolved, namespaces)
             return
         if resolved.failure is not None:
             yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
         for stage in resolved.stages:
             yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), str(stage)
+        for message in separate_gangs(resolved):
+            yield Severity.WARNING, "SeparateGangs", message
     except ValidationError as error:
         path, message = first_fault(error)
         yield Severity.ERROR, str(Reason.UNREADABLE_OBJECT), f"{path}: {message}"
+
+
+def _left_alone(
+    cluster: DryRunCluster, live: LiveOwner, skipped: NoOp, namespaces: Collection[str]
+) -> Iterator[Found]:
+    """Yield why a Job is no gang if it looks as if it was to be one.
+
+    It has something of Muster's, or is in a namespace that the files opt in. In a namespace that the files do
+    not have, of which that is only assumed, it has several pods.
+    """
+    job = live.owner
+    if not isinstance(job, Job) or skipped.reason in _AS_ASKED:
+        return
+    template, where = job.spec.template.metadata, job.metadata.namespace
+    if GROUP in template.labels and skipped.reason == Reason.NOT_MARKED:  # `none`, or no valid label
+        return
+    of_musters = {**template.labels, **template.annotations, **job.metadata.annotations}
+    several = job.spec.parallelism > 1 or where in namespaces
+    if any(name.startswith(PREFIX) for name in of_musters) or (several and is_opted_in(cluster, where)):
+        why = "; ".join(why_not_marked(cluster, live, skipped)) or skipped.message
+        hint = f" ({GROUP}: none there ends this warning)" if GROUP not in template.labels else ""
+        yield Severity.WARNING, str(skipped.reason), f"is no gang: {why}{hint}"
 
 
 def _fault(entry: LocatedObject, found: Found) -> Fault:
@@ -274,88 +290,3 @@ def _named(body: Object) -> str:
 def _key(body: Object) -> tuple[str, str, str]:
     metadata = body["metadata"]
     return body["kind"], metadata.get("namespace") or "", metadata["name"]
-
-
-def _names_a_group(value: str) -> bool:
-    return value == OPTED_OUT or read_group_labels({GROUP: value}) is not None
-
-
-def _is_a_size(value: str) -> bool:
-    read = read_group_labels({GROUP: "any", GROUP_SIZE: value})
-    return read is not None and read.shape.size > 0
-
-
-_RULES: Mapping[str, tuple[str, str, Callable[[str], bool], str]] = {
-    GROUP: ("labels", "pod", _names_a_group, f"a DNS label or {OPTED_OUT}"),
-    LEADER_GROUP: ("labels", "pod", _names_a_group, "a DNS label"),
-    GROUP_SIZE: ("labels", "pod", _is_a_size, "a number from 1 to 999999"),
-    GROUP_PER: (
-        "labels",
-        "pod",
-        {PER_JOB, PER_BLOCK_OF_JOB}.__contains__,
-        f"{PER_JOB} or {PER_BLOCK_OF_JOB}",
-    ),
-    LEADER_GROUP_PER: ("labels", "pod", {PER_JOB}.__contains__, PER_JOB),
-    GATE_SWITCH: ("annotations", "pod", {"off"}.__contains__, "off"),
-    NAMESPACE_SWITCH: ("labels", "Namespace", {"enabled"}.__contains__, "enabled"),
-    ANNOTATION: ("annotations", "owner", lambda _policy: True, ""),
-}
-"""Of each label or annotation the field and place where it is read, which values are valid, and in words."""
-
-
-def _label_faults(body: Mapping[str, Any]) -> Iterator[Found]:
-    """Yield severity, reason and message of each label or annotation that has no effect."""
-    if is_musters(body["metadata"].get("labels") or {}):
-        return  # Muster's own objects have labels of their own
-    for path, place, metadata in _metadata(body):
-        for part in ("labels", "annotations"):
-            values = metadata.get(part)
-            for name, value in values.items() if isinstance(values, Mapping) else ():
-                if str(name).startswith(_PREFIX):
-                    found = _check(place, part, str(name), str(value))
-                    if found is not None:
-                        severity, reason, message = found
-                        yield severity, reason, f"{path}.{part}: {name}: {message}"
-
-
-def _check(place: str, part: str, name: str, value: str) -> Found | None:
-    rule = _RULES.get(name)
-    if rule is None:
-        near = difflib.get_close_matches(name, _RULES, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        return Severity.WARNING, "UnknownLabel", f"Muster does not know it{hint}"
-    read_part, read_place, valid, values = rule
-    if (read_part, read_place) != (part, place):
-        where = read_part if read_part != part else _PLACES[read_place]
-        return Severity.WARNING, "MisplacedLabel", f"has no effect: it is read from {where}"
-    if not valid(value):
-        return Severity.ERROR, "InvalidLabel", f"{value!r} has no effect: must be {values}"
-    return None
-
-
-def _metadata(body: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield path, place and content of the metadata of an object and of all templates in it."""
-    templates = list(_templates(body.get("spec"), "spec"))
-    metadata: Mapping[str, Any] = body["metadata"]
-    if body.get("kind") == "Job":
-        # To a Job without labels the API server copies those of its pod template (SetDefaults_Job).
-        copied = {item for _, _, each in templates for item in (each.get("labels") or {}).items()}
-        own = {item for item in (metadata.get("labels") or {}).items() if item not in copied}
-        metadata = {**metadata, "labels": dict(own)}
-    yield "metadata", {"Pod": "pod", "Namespace": "Namespace"}.get(str(body.get("kind")), "owner"), metadata
-    yield from templates
-
-
-def _templates(at: Any, path: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield path, place and content of the metadata of each template below a field."""
-    if isinstance(at, list):
-        for number, entry in enumerate(at):
-            yield from _templates(entry, f"{path}[{number}]")
-    elif isinstance(at, Mapping):
-        metadata, spec = at.get("metadata"), at.get("spec")
-        if isinstance(metadata, Mapping):
-            is_pod = isinstance(spec, Mapping) and "containers" in spec
-            yield f"{path}.metadata", "pod" if is_pod else "owner", metadata
-        for key, value in at.items():
-            if key != "metadata":
-                yield from _templates(value, f"{path}.{key}")

@@ -5,6 +5,7 @@ A List with the field `moment` is a moment of a recording, as `muster.replay.rec
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,10 +149,19 @@ def _objects(location: str, document: Any) -> Iterator[Object]:
 
 
 def _checked(location: str, body: Object) -> Object:
-    """Return an object, its metadata without nulls, which the API server does not store either."""
+    """Return an object, its metadata without nulls, which the API server does not store either.
+
+    One with `generateName` alone gets a name that is always the same for its place in the file.
+    """
     metadata = body.get("metadata")
     if not isinstance(metadata, dict):
         raise BadFileError(f"{location}: metadata", "is missing" if metadata is None else "must be an object")
+    generated = metadata.get("generateName")
+    if metadata.get("name") is None and isinstance(generated, str) and generated:
+        metadata = {
+            **metadata,
+            "name": f"{generated}{zlib.crc32(location.encode()):08x}"[: len(generated) + 5],
+        }
     named = {
         "apiVersion": body.get("apiVersion"),
         "kind": body.get("kind"),

@@ -13,6 +13,7 @@ from muster.data import EVENTING
 from tests.support import builders as b
 from tests.support.runtimes import a_runtime
 from tests.unit.cli.conftest import Filed, Muster, a_config_map, assert_names
+from tests.unit.cli.sample import an_event
 
 POLICY = "muster.dev/pod-group-policy"
 
@@ -35,6 +36,32 @@ MISSPELT = b.template_labelled({"muster.dev/gruop": "main"})
 MISPLACED = b.labelled({"muster.dev/group": "main"})
 UNKNOWN = b.a_trainjob(b.with_spec(runtimeRef={"name": "ours"}))
 NOT_IN = b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))
+JOBSET = ("warning", "JobSet team-a/llama", "SeparateGangs")
+NO_GANG = ("warning", JOB, "NotMarked")
+ONE_LABEL = [b.a_replicated_job(name, label="all") for name in ("driver", "workers")]
+BY_POLICY = a_policy("workload: {groups: [{name: driver}, {name: workers}]}")
+SEVERAL = [b.a_replicated_job(name) for name in ("driver", "workers")]
+IN_ORDER = [b.a_replicated_job("driver"), b.a_replicated_job("workers", after=("driver",))]
+
+
+def a_plain_job(*modifiers: b.Modifier, **spec: Any) -> Any:
+    """A Job without a label, whose spec has other fields than a gang's."""
+    return b.a_job(b.with_spec(**spec), *modifiers, label=None)
+
+
+def a_cron_job(job: Any, *modifiers: b.Modifier) -> Any:
+    """A CronJob that creates Jobs like this one."""
+    template = {"metadata": {"annotations": job["metadata"].get("annotations", {})}, "spec": job["spec"]}
+    return b.an_object("batch/v1", "CronJob", "nightly", "u", b.with_spec(jobTemplate=template), *modifiers)
+
+
+def a_deployment() -> Any:
+    """A Deployment with the pod template of a gang."""
+    template = b.with_spec(template=b.a_job()["spec"]["template"])
+    return b.an_object("apps/v1", "Deployment", "llama", "u", template)
+
+
+CRON_JOB, UNREAD = "CronJob team-a/nightly", ("warning", "Deployment team-a/llama", "MisplacedLabel")
 CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_job(a_policy("workload: {}")), b.a_pod_group(), b.a_workload()], set()),
     ([b.a_job(a_policy(ODD))], {INVALID}),
@@ -49,6 +76,27 @@ CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_job(MISPLACED, label=None)], {("warning", JOB, "MisplacedLabel")}),
     ([NOT_IN], {("error", "Namespace team-a", "InvalidLabel")}),
     ([SHAPELESS], {("error", JOB, "UnreadableObject")}),
+    ([b.a_job(b.template_annotated({"muster.dev/gate": "all"}))], set()),
+    ([a_deployment()], {UNREAD}),
+    ([b.an_object("apps/v1", "Deployment", "llama", "u", a_policy(RACK))], {UNREAD}),
+    ([a_cron_job(b.a_job(a_policy("workload: {}")))], set()),
+    ([a_cron_job(b.a_job(a_policy(ODD)))], {("error", CRON_JOB, "InvalidPolicy")}),
+    ([a_cron_job(b.a_job(MISSPELT))], {("warning", CRON_JOB, "UnknownLabel")}),
+    ([a_cron_job(b.a_job(label=None))], {("warning", CRON_JOB, "NotMarked")}),
+    ([a_cron_job(b.a_job(), a_policy("workload: {}"))], {("warning", CRON_JOB, "MisplacedLabel")}),
+    ([a_cron_job({"metadata": {}, "spec": None})], {("error", CRON_JOB, "UnreadableObject")}),
+    ([b.a_namespace(), a_plain_job(completionMode="NonIndexed")], {NO_GANG}),
+    ([b.a_namespace(), a_plain_job(parallelism=1, completions=1)], {NO_GANG}),
+    ([a_plain_job(parallelism=1, completions=1)], set()),
+    ([a_plain_job(a_policy("workload: {}"), parallelism=1)], {NO_GANG}),
+    ([b.a_namespace(enabled=False), a_plain_job(completions=9)], set()),
+    ([a_plain_job(completions=9)], {NO_GANG}),
+    ([b.a_job(b.with_spec(completions=9), label="none")], set()),
+    ([b.a_job(b.template_spec(nodeName="node-1"))], {("warning", JOB, "CannotBeGrouped")}),
+    ([b.a_jobset(*SEVERAL)], {JOBSET}),
+    ([b.a_jobset(*ONE_LABEL)], set()),
+    ([b.a_jobset(*IN_ORDER)], set()),
+    ([b.a_jobset(*SEVERAL, modifiers=(BY_POLICY,))], set()),
 ]
 
 
@@ -93,3 +141,27 @@ def test_an_unreadable_file_is_a_fault(muster: Muster, tmp_path: Path) -> None:
     result = muster("lint", str(tmp_path))
     assert result.exit_code == 1
     assert_names(result.stdout, "UnreadableFile", "broken.yaml", "2 files")
+
+
+def test_objects_may_have_their_names_generated(muster: Muster, filed: Filed) -> None:
+    """As `kubectl create` takes them; of two with the same generateName each is checked."""
+    jobs = [b.a_job(a_policy(text)) for text in (RACK, "workload: {}")]
+    for job in jobs:
+        job["metadata"] |= {"name": None, "generateName": "llama-"}
+    path = filed("jobs.yaml", yaml.safe_dump_all(jobs))
+    (fault,) = json.loads(muster("lint", path, "-o", "json").stdout)
+    assert (fault["document"], fault["reason"]) == (1, "InvalidPolicy")
+    assert fault["object"].startswith("Job team-a/llama-")
+    event = filed("event.json", an_event(type="dev.muster.sweep", data=None))
+    assert muster("plan", "create_workload", "--event", event, "--objects", path).exit_code == 0
+
+
+def test_a_target_in_which_nothing_is_checked_is_told(muster: Muster, filed: Filed, tmp_path: Path) -> None:
+    """A file, or all files of a folder; in a folder with a job any other file may be there too."""
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "llama"}}
+    path = filed("service.json", service)
+    for target in (path, str(tmp_path)):
+        (fault,) = json.loads(muster("lint", target, "-o", "json").stdout)
+        assert (fault["severity"], fault["file"], fault["reason"]) == ("warning", target, "NothingChecked")
+    filed("job.json", b.a_job())
+    assert json.loads(muster("lint", str(tmp_path), "-o", "json").stdout) == []
