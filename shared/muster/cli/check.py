@@ -40,10 +40,12 @@ from muster.policy.sources.source import (
     source_of_config_map,
 )
 
+TRIGGERS = Resource("eventing.knative.dev", "v1", "triggers", "Trigger")
+KNATIVE_SERVICES = Resource("serving.knative.dev", "v1", "services", "Service")
 _KNATIVE = (
-    (Resource("eventing.knative.dev", "v1", "triggers", "Trigger"), "Knative Eventing"),
+    (TRIGGERS, "Knative Eventing"),
     (Resource("sources.knative.dev", "v1", "apiserversources", "ApiServerSource"), "Knative Eventing"),
-    (Resource("serving.knative.dev", "v1", "services", "Service"), "Knative Serving"),
+    (KNATIVE_SERVICES, "Knative Serving"),
 )
 _POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
 
@@ -96,10 +98,10 @@ def command(output: str, options: KubeconfigOptions, *, before: bool, uninstall:
         raise SystemExit(1)
 
 
-def first_names(names: list[str]) -> str:
-    """Return the first ten names of a list and the number of the others, as text."""
-    rest = f" and {len(names) - 10} more" if len(names) > 10 else ""  # noqa: PLR2004 - ten fit on a line
-    return ", ".join(names[:10]) + rest
+def first_names(names: list[str], most: int = 10) -> str:
+    """Return the first names of a list and the number of the others, as text."""
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
 
 
 def check_cluster(client: Client) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from muster.cli.advice import separate_gangs, why_not_marked
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import STDIN, BadInput, CommandError, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
+from muster.cli.health import Health, read_health
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import policy_sources as sources
@@ -132,7 +133,10 @@ def _lines(cluster: Cluster, ref: ObjectRef, now: datetime) -> Iterator[str]:
         yield from _group_lines(resolved)
         yield from _below("now:", _conditions_now(cluster, live, resolved, now))
     yield "  steps:"
-    yield from _step_lines(cluster, live, now)
+    health = None if isinstance(cluster, DryRunCluster) else read_health(cluster, ref.namespace)
+    yield from _step_lines(cluster, live, now, health)
+    if health is not None and (health.missing or not health.found):
+        yield f"  note: {health}"
     if isinstance(resolved, NoOp):
         yield from (f"  note: {note}" for note in why_not_marked(cluster, live, resolved))
         return
@@ -252,7 +256,7 @@ def _pod_sets_of(group: GroupPolicy, pod_sets: Sequence[PodSet]) -> list[PodSet]
     return labelled or (list(pod_sets) if len(pod_sets) == 1 else [])
 
 
-def _step_lines(cluster: Cluster, live: LiveOwner, now: datetime) -> Iterator[str]:
+def _step_lines(cluster: Cluster, live: LiveOwner, now: datetime, health: Health | None) -> Iterator[str]:
     """Yield what each step would do; in a DryRunCluster a step sees what the steps before it create."""
     owner = live.owner
     kind = None if owner is None else kind_of(owner)
@@ -260,17 +264,17 @@ def _step_lines(cluster: Cluster, live: LiveOwner, now: datetime) -> Iterator[st
         return
     runtime = kind.runtime(owner)
     if runtime is not None:
-        yield from _decision_lines("mark_runtime", _decision(cluster, "mark_runtime", runtime, now))
+        yield from _decision_lines("mark_runtime", _decision(cluster, "mark_runtime", runtime, now), health)
     for name in STEPS:
         if name == "patch_pods":
             groups = read_members(cluster, *read_owner(cluster, owner.ref)).groups
             if not groups:
                 yield "    patch_pods: WaitingForPodGroup: no PodGroup exists yet"
             for group in groups:
-                yield from _decision_lines(name, _decision(cluster, name, group.ref, now))
+                yield from _decision_lines(name, _decision(cluster, name, group.ref, now), health)
             continue
         decision = _decision(cluster, name, owner.ref, now)
-        yield from _decision_lines(name, decision)
+        yield from _decision_lines(name, decision, health)
         if isinstance(cluster, DryRunCluster) and isinstance(decision, Plan):
             cluster = cluster.after(decision)
 
@@ -280,10 +284,12 @@ def _decision(cluster: Cluster, name: str, subject: ObjectRef, now: datetime) ->
     return step.plan(step.observe(cluster, subject), now)
 
 
-def _decision_lines(name: str, decision: Decision) -> Iterator[str]:
+def _decision_lines(name: str, decision: Decision, health: Health | None) -> Iterator[str]:
     yield "    " + ": ".join(filter(None, (name, str(decision.reason), decision.message)))
     for action in decision.actions if isinstance(decision, Plan) else ():
         yield f"      {action.verb} {action.target}"
+    if health is not None and isinstance(decision, Plan) and decision.actions:
+        yield f"      ({health.carried_out(name)})"
 
 
 def _conditions_now(

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from muster.cli.advice import is_opted_in, separate_gangs, why_not_marked
+from muster.cli.advice import separate_gangs, why_not_marked, why_unmarked
 from muster.cli.common import BadInput, echo_data, output_option, path_of
 from muster.cli.dry_run import (
     DEFAULT_NAMESPACE,
@@ -268,7 +268,7 @@ def _left_alone(
         return
     of_musters = {**template.labels, **template.annotations, **job.metadata.annotations}
     several = job.spec.parallelism > 1 or where in namespaces
-    if any(name.startswith(PREFIX) for name in of_musters) or (several and is_opted_in(cluster, where)):
+    if any(name.startswith(PREFIX) for name in of_musters) or (several and not why_unmarked(cluster, where)):
         why = "; ".join(why_not_marked(cluster, live, skipped)) or skipped.message
         hint = f" ({GROUP}: none there ends this warning)" if GROUP not in template.labels else ""
         yield Severity.WARNING, str(skipped.reason), f"is no gang: {why}{hint}"

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import cache, partial
 from operator import attrgetter
 
 import click
 
+from muster.cli.advice import CREATED_BEFORE, gang_shaped, why_unmarked
+from muster.cli.check import first_names
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import BadInput, echo_data, echo_table, output_option
+from muster.cli.health import read_health
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Objects
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import find_condition, read_time
-from muster.objects.pods import Pod
+from muster.objects.pods import Pod, PodTemplate
 from muster.objects.resources import POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
-from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER
+from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER, OPTED_OUT
 from muster.policy.groups.manifests import FALLBACK
-from muster.policy.owners import KINDS, runs_as
+from muster.policy.owners import KINDS, parent_of, runs_as
+from muster.policy.owners.job import JobSpec, JobTemplate, grouped_by_others
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.status.conditions import READY, SCHEDULED
@@ -60,9 +65,14 @@ class Item:
 
 @dataclass
 class ClusterStatus:
-    """What waits or runs without a gang, oldest first, and why which kinds could not be listed."""
+    """What waits or runs without a gang, oldest first, and why which kinds could not be listed.
+
+    Attributes:
+        no_gangs: jobs with pending pods that Muster does not group, by the reason.
+    """
 
     items: list[Item] = field(default_factory=list)
+    no_gangs: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     not_read: dict[str, str] = field(default_factory=dict)
 
 
@@ -77,7 +87,10 @@ def command(namespace: str, output: str, options: KubeconfigOptions, *, everywhe
     Looks at the conditions that Muster writes on TrainJobs, JobSets and Jobs, at fallback PodGroups, and at
     pods that are held by Muster's gate or belong to a PodGroup that does not exist. Nothing is written.
 
-    Exits with 1 if a kind could not be listed, so that nothing is known of it.
+    At the end it says which jobs with pending pods are no gangs, and whether Muster is installed.
+
+    Exits with 1 if a kind could not be listed, so that nothing is known of it, or if Muster is installed in
+    part. What of Muster's own objects you may not read is named, and changes no exit status.
     """
     if everywhere and namespace:
         raise BadInput("-A: cannot be used with -n")
@@ -85,14 +98,18 @@ def command(namespace: str, output: str, options: KubeconfigOptions, *, everywhe
         place = "" if everywhere else namespace or cluster.namespace
         if place:
             cluster.require_namespace(place)
-        status = read_status(Versioned(cluster.client), place)
+        reader = Versioned(cluster.client)
+        status, health = read_status(reader, place), read_health(reader, place)
     if output == "text":
         _print(status, place)
     else:
         echo_data([asdict(item) for item in status.items], output)
+    for why, names in status.no_gangs.items():
+        click.echo(f"pending, but no gang: {first_names(names, 5)}: {why}", err=output != "text")
+    click.echo(health, err=output != "text")
     for kind, message in status.not_read.items():
         click.echo(f"muster: {kind} could not be read: {message}", err=True)
-    if status.not_read:
+    if status.not_read or health.broken:
         raise SystemExit(1)
 
 
@@ -116,12 +133,16 @@ def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
             pass
         return []
 
-    marked = map(Pod.read, listed(PODS, labels=GROUP))
-    unmarked = map(Pod.read, listed(PODS, labels=f"!{GROUP}", fields="spec.nodeName="))
-    pods = _Pods([*marked, *(pod for pod in unmarked if GATE in pod.gates)])
+    marked = list(map(Pod.read, listed(PODS, labels=GROUP)))
+    others = list(map(Pod.read, listed(PODS, labels=f"!{GROUP}", fields="spec.nodeName=")))
+    pods = _Pods([*marked, *(pod for pod in others if GATE in pod.gates)])
+    ungrouped = _Pods(filter(_is_ungrouped, [*marked, *others]))
+    unmarked = cache(partial(why_unmarked, cluster))
     for kind in KINDS:
         for owner in map(kind.view.read, listed(kind.resource)):
             status.items += _of_owner(kind, owner, pods)
+            for why in _why_no_gang(owner, ungrouped.of(kind, owner), unmarked):
+                status.no_gangs[why].append(f"{_name_of(kind, owner)} ({owner.metadata.namespace})")
     groups = {
         (one.metadata.namespace, one.metadata.name): one for one in map(PodGroup.read, listed(POD_GROUPS))
     }
@@ -153,9 +174,17 @@ class _Pods:
                 for label in {runs_as(kind).pod_label for kind in KINDS} & set(pod.metadata.labels):
                     self.of_owner[pod.metadata.namespace, label, pod.metadata.labels[label]].append(pod)
 
+    def of(self, kind: OwnerKind, owner: OwnerObject) -> list[Pod]:
+        """Return the pods of an owner."""
+        return self.of_owner[owner.metadata.namespace, runs_as(kind).pod_label, owner.metadata.name]
+
     def unexplained(self, place: tuple[str, str]) -> list[Pod]:
         """Return the pods of a group without those of listed owners."""
         return [pod for pod in self.of_group[place] if pod.metadata.uid not in self.explained]
+
+
+def _name_of(kind: OwnerKind, owner: OwnerObject) -> str:
+    return f"{kind.resource.kind.lower()}/{owner.metadata.name}"
 
 
 def _state(pods: Sequence[Pod]) -> State:
@@ -167,7 +196,7 @@ def _of_owner(kind: OwnerKind, owner: OwnerObject, pods: _Pods) -> Iterator[Item
     if owner.finished or owner.being_deleted:
         return
     metadata, types = owner.metadata, (READY, SCHEDULED)
-    members = pods.of_owner[metadata.namespace, runs_as(kind).pod_label, metadata.name]
+    members = pods.of(kind, owner)
     found = [find_condition(owner.status.conditions, f"{kind.condition_prefix}{name}") for name in types]
     ready, scheduled = (one if one and one.get("status") == "False" else None for one in found)
     state = _state(members) if ready else State.WAITING
@@ -176,7 +205,23 @@ def _of_owner(kind: OwnerKind, owner: OwnerObject, pods: _Pods) -> Iterator[Item
     for condition in filter(None, (ready, scheduled)):
         pods.explained |= {pod.metadata.uid for pod in members}
         texts = (condition.get(name) or "" for name in ("lastTransitionTime", "reason", "message"))
-        yield Item(metadata.namespace, f"{kind.resource.kind.lower()}/{metadata.name}", state, *texts)
+        yield Item(metadata.namespace, _name_of(kind, owner), state, *texts)
+
+
+def _is_ungrouped(pod: Pod) -> bool:
+    """Whether a pod waits without a group, and would be Muster's to group."""
+    job = JobTemplate(spec=JobSpec(template=PodTemplate(metadata=pod.metadata, spec=pod.spec)))
+    unlabelled = pod.metadata.labels.get(GROUP, OPTED_OUT) == OPTED_OUT
+    return unlabelled and not pod.bound and GATE not in pod.gates and grouped_by_others(job) is None
+
+
+def _why_no_gang(owner: OwnerObject, members: Sequence[Pod], unmarked: Callable[[str], str]) -> Iterator[str]:
+    """Yield why pods of an owner wait without a group, if it would be a gang by its shape."""
+    if parent_of(owner) is None and gang_shaped(owner):
+        if any(GROUP in pod.metadata.labels for pod in members):
+            yield f"opted out by the label {GROUP}: {OPTED_OUT}"
+        if any(GROUP not in pod.metadata.labels for pod in members):
+            yield unmarked(owner.metadata.namespace) or CREATED_BEFORE
 
 
 def _of_group(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
@@ -226,7 +271,7 @@ def _print(status: ClusterStatus, namespace: str) -> None:
             click.echo("\n" if tables else "", nl=False)
             echo_table(("NAMESPACE", head, "FOR", "REASON", "MESSAGE"), rows)
             tables += 1
-    if not (status.items or status.not_read):
+    if not (status.items or status.no_gangs or status.not_read):
         place = f"in namespace {namespace}; -A looks at all" if namespace else "in any namespace"
         click.echo(f"nothing is waiting {place}")
 

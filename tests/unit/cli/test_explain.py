@@ -10,8 +10,12 @@ import yaml
 from click.testing import CliRunner, Result
 
 from muster.cli import main
+from muster.cli.explain import explain
+from muster.cluster.observe.snapshot import Snapshot
+from muster.data import EVENTING
 from muster.simulator.apiserver import ApiServer
 from muster.simulator.controllers import shipped_runtime
+from muster.simulator.overlays import load
 from tests.support import builders as b
 from tests.unit.cli.conftest import Filed, Muster, a_config_map, assert_names
 
@@ -72,6 +76,7 @@ def test_where_labels_and_policy_disagree_the_labels_to_add_are_printed(explaine
     [
         (b.a_job(pods=1, label=None), ("parallelism 1", "muster.dev/group")),
         (b.a_job(pods=1), ("gang of 1",)),
+        (b.a_job(label="none"), ("`none`",)),
         (
             b.a_jobset(b.a_replicated_job("driver"), b.a_replicated_job("workers")),
             ("driver and workers", "2 separate gangs"),
@@ -144,3 +149,20 @@ def test_a_job_of_a_cluster_says_what_it_waits_for_and_since_when(
     assert result.exit_code == 0, result.output
     present = result.stdout.partition("  now:")[2].partition("  steps:")[0]
     assert_names(line_of(present, "PodGroupsScheduled: "), "Unschedulable", SINCE, NO_ROOM)
+    assert_names(line_of(result.stdout, "note: "), "Muster is not installed here")
+
+
+@pytest.mark.parametrize("owner", [b.a_job(label=None), b.a_jobset(), b.a_trainjob()])
+def test_the_cause_of_no_gang_and_of_plans_that_nothing_carries_out(owner: Any) -> None:
+    """The same for every kind: the namespace, with the value of its label, and what is not installed."""
+    mistaken = b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))
+    policies = [o for o in load(EVENTING / "admission") if o["metadata"]["name"] != "muster-mark-jobs"]
+    created = [owner, b.a_jobset_of_trainjob()] if owner["kind"] == "TrainJob" else [owner]
+    text = explain(Snapshot([*policies, *created, mistaken]), b.ref(owner), b.NOW)
+    assert_names(line_of(text, "muster.dev/gang-jobs: enabled"), "the value `true`")
+    assert_names(line_of(text, "missing: "), "admission policy muster-mark-jobs", "Trigger create-workload")
+    unlabelled = b.with_spec(template=b.a_job(label=None)["spec"]["template"])
+    older = b.a_child_job(b.a_jobset(), "workers", 0, unlabelled)
+    assert "was created before" in explain(Snapshot([*created, older, b.a_namespace()]), b.ref(owner), b.NOW)
+    text = explain(Snapshot([*created, b.a_job(), b.a_namespace()]), b.ref(owner), b.NOW)
+    assert_names(text, "nothing carries it out: ")

@@ -10,11 +10,14 @@ import pytest
 from muster.cli.status import read_status
 from muster.cluster.errors import Forbidden
 from muster.cluster.observe.snapshot import Snapshot
+from muster.data import EVENTING
 from muster.objects.resources import Resource
 from muster.simulator.apiserver import ApiServer
+from muster.simulator.overlays import load
 from tests.support import builders as b
 from tests.unit.cli.conftest import Muster
 
+POLICIES = load(EVENTING / "admission")
 GROUP = "llama-main-33333333"
 GATE = "muster.dev/pod-group"
 SINCE = "2026-11-21T08:00:00Z"
@@ -83,6 +86,45 @@ def test_waiting_owners_and_groups_are_listed(objects: list[Any], expected: list
     assert {(row.namespace, row.since) for row in rows} <= {("team-a", SINCE)}
 
 
+def no_gang(owner: Any, *modifiers: b.Modifier) -> list[Any]:
+    """An owner with a pod that waits without a group."""
+    found = owner if owner["kind"] == "Job" else b.a_child_job(b.a_jobset(), "workers", 0)
+    pod = b.a_pod(found, 0, b.unstamped)
+    pod["metadata"]["labels"].pop("muster.dev/group", None)
+    for modify in modifiers:
+        modify(pod)
+    return [owner, pod]
+
+
+PLAIN = b.a_job(label=None)
+NOT_OPTED_IN, OPTED_IN = b.a_namespace(enabled=False), b.a_namespace()
+MISTAKEN = b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))
+OPTED_OUT = b.labelled({"muster.dev/group": "none"})
+
+
+@pytest.mark.parametrize(
+    ("objects", "name", "why"),
+    [
+        ([NOT_OPTED_IN, *no_gang(PLAIN)], "job/llama (team-a)", "no such label"),
+        ([MISTAKEN, *no_gang(b.a_jobset())], "jobset/llama (team-a)", "the value `true`"),
+        ([MISTAKEN, b.a_jobset_of_trainjob(), *no_gang(b.a_trainjob())], "trainjob/llama (team-a)", "`true`"),
+        ([OPTED_IN, *no_gang(PLAIN)], "job/llama (team-a)", "was created before"),
+        ([OPTED_IN, *no_gang(PLAIN, OPTED_OUT)], "job/llama (team-a)", "muster.dev/group: none"),
+        ([NOT_OPTED_IN, *no_gang(PLAIN, b.bound)], "", ""),
+        ([NOT_OPTED_IN, *no_gang(PLAIN, b.with_spec(schedulerName="volcano"))], "", ""),
+        ([NOT_OPTED_IN, *no_gang(b.a_job(label=None, pods=1))], "", ""),
+        ([NOT_OPTED_IN, b.a_job(), a_member()], "", ""),
+    ],
+)
+def test_jobs_that_wait_without_a_gang_are_named_with_the_reason(
+    objects: list[Any], name: str, why: str
+) -> None:
+    """Those that would be gangs in an opted-in namespace, by their root owner."""
+    found = read_status(Snapshot(objects)).no_gangs
+    assert list(found.values()) == ([[name]] if name else [])
+    assert why in "".join(found)
+
+
 def test_a_kind_that_may_not_be_listed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others are listed nevertheless."""
     every = Snapshot.list
@@ -112,11 +154,26 @@ def test_a_condition_of_another_namespace_hides_no_group() -> None:
 def test_of_a_cluster(muster: Muster, server: ApiServer, kubeconfig: str) -> None:
     """The tables and the data of a cluster; that nothing waits is said too."""
     options = ["status", "--kubeconfig", kubeconfig]
-    assert "nothing is waiting" in muster(*options, "-A").stdout
-    server.load([*ONE_BY_ONE, b.a_trainjob(NO_ROOM, b.named("qwen"))])
+    empty = muster(*options, "-A")
+    assert (empty.exit_code, "nothing is waiting" in empty.stdout) == (0, True)
+    assert "Muster is not installed here" in empty.stdout
+    server.load([*POLICIES[:2], *ONE_BY_ONE, b.a_trainjob(NO_ROOM, b.named("qwen"))])
     waits, runs = (table.splitlines() for table in muster(*options, "-n", "team-a").stdout.split("\n\n"))
     assert waits[0].split() == ["NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE"]
     assert [line.split()[1:4:2] for line in waits[1:]] == [["trainjob/qwen", "Unschedulable"]]
-    assert [line.split()[1:4:2] for line in runs[1:]] == [["job/llama", "InvalidPolicy"]]
-    found = json.loads(muster(*options, "-A", "-o", "json").stdout)
-    assert [item["what"] for item in found] == ["job/llama", "trainjob/qwen"]
+    assert [line.split()[1:4:2] for line in runs[1:-1]] == [["job/llama", "InvalidPolicy"]]
+    as_data = muster(*options, "-A", "-o", "json")
+    assert [item["what"] for item in json.loads(as_data.stdout)] == ["job/llama", "trainjob/qwen"]
+    assert (as_data.exit_code, "missing: admission policy muster-stamp-pods;" in as_data.stderr) == (1, True)
+
+
+def test_a_handful_of_jobs_without_a_gang_is_named(
+    muster: Muster, server: ApiServer, kubeconfig: str
+) -> None:
+    """The others are counted."""
+    for number in range(7):
+        job = b.a_job(b.named(f"llama-{number}"), label=None)
+        server.load(no_gang(job))
+    result = muster("status", "--kubeconfig", kubeconfig, "-A")
+    assert "nothing is waiting" not in result.stdout
+    assert "job/llama-4 (team-a) and 2 more: it was created before" in result.stdout
