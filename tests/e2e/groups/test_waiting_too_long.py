@@ -81,12 +81,17 @@ def test_with_basic_its_pods_run_one_by_one(story: RealStory, muster_on_it: Must
 def test_with_suspend_it_gives_its_place_in_the_queue_back(
     story: RealStory, muster_on_it: Muster, kind: str
 ) -> None:
-    """Its pods go; resumed by a person, it waits anew."""
+    """Its pods go, and its condition says why until a person resumes it; then it waits anew."""
     story.add_nodes(1, cpu=2)
     owner = story.create(waiting(OWNERS[kind], "Suspend"))
     sweep_until_it_timed_out(story, muster_on_it, kind)
+    story.wait_for_reason(kind, "big", "PodGroupsScheduled", "SchedulingTimedOut")
+    muster_on_it.sweep()
     story.wait_for(owner, "it is suspended", lambda now: bool(now["spec"].get("suspend")))
     story.wait("its pods are gone", lambda now: not now.pods())
+    muster_on_it.sweep()
+    assert muster_on_it.idle()
+    assert story.reason(kind, "big", "PodGroupsScheduled") == "SchedulingTimedOut"
     story.add_nodes(1, cpu=4)
     story.patch(owner, {"spec": {"suspend": False}})
     story.wait("four pods run", lambda now: now.running() == 4)

@@ -11,6 +11,7 @@ from muster.objects.pods import Pod
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.groups.wanted_groups import scheduling_timeout
 from muster.policy.model import Plan
+from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources.source import PolicySource, PolicySourceKind
@@ -125,6 +126,14 @@ def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None
     )
     plan = plan_resize(given, b.NOW)
     assert isinstance(plan, Plan)
+    assert [action.target.kind for action in plan.actions] == ["Workload", "PodGroup"]
+    told = b.with_condition("PodGroupsScheduled", "False", "SchedulingTimedOut", "it waited")
+    told(jobset)
+    plan = plan_resize(replace(given, owner=JobSet.read(jobset)), b.NOW)
+    assert isinstance(plan, Plan)
     assert [action.target.kind for action in plan.actions] == ["Event", "JobSet", "Workload", "PodGroup"]
     suspend = plan.actions[1].body
     assert suspend == {"metadata": {"resourceVersion": "7"}, "spec": {"suspend": True}}
+    jobset["spec"]["suspend"] = True
+    suspended = replace(given, owner=JobSet.read(jobset), jobset=JobSet.read(jobset), pods=())
+    assert planned_conditions(suspended)["PodGroupsScheduled"] == ("False", "SchedulingTimedOut", "it waited")

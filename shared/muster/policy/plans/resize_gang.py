@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from muster.objects.meta import find_condition
 from muster.objects.scheduling import (
     CompositePodGroupTemplate,
     Gang,
@@ -34,6 +35,7 @@ from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, 
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
+from muster.policy.status.conditions import SCHEDULED, condition_type
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-resize-gang"
@@ -94,16 +96,19 @@ def _resize(
 def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> Decision:
     """Suspend an owner whose policy asks for it; an Event says if Muster may not.
 
-    The right to do so is in eventing/components/suspend-after-timeout.
+    First its condition has to say why, which it does for as long as the owner is suspended. The right is in
+    eventing/components/suspend-after-timeout.
     """
     if owner.spec.suspend:
         return NoOp(Reason.UP_TO_DATE, f"{owner.ref} is suspended")
+    said = find_condition(owner.status.conditions, condition_type(owner, SCHEDULED)) or {}
+    if said.get("reason") != Reason.SCHEDULING_TIMED_OUT:
+        return NoOp(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended once its condition says why")
     reported = partial(manifests.create_event, owner.ref, component=COMPONENT, warning=True, now=now)
     timed_out = reported(reason=Reason.SCHEDULING_TIMED_OUT, message=f"{timeout}; onTimeout is Suspend")
     refused = reported(reason=Reason.REFUSED_BY_API, message="{refusal}")
     body = {"metadata": {"resourceVersion": owner.metadata.resource_version}, "spec": {"suspend": True}}
     suspend = Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, if_refused=(refused,))
-    # The Event first: once the pods are gone, no condition says why.
     return Plan(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended: {timeout}", (timed_out, suspend))
 
 

@@ -107,6 +107,12 @@ def owner_status(
     if timeout is not None:
         message = f"{timeout}; {scheduled.message}"
         scheduled = replace(scheduled, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=message)
+    before = scheduled.stored(resolved.owner)
+    if resolved.suspended and before.get("reason") == Reason.SCHEDULING_TIMED_OUT:
+        # Without pods nothing else would say why it was suspended.
+        scheduled = replace(
+            scheduled, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=str(before.get("message"))
+        )
     reasons = {name: group.reason for name, group in groups.items()}
     for name, reason in reasons.items():
         if timeout is not None and name in timeout.groups:
