@@ -37,7 +37,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs | PlacedInp
     """
     chain = read_chain(cluster, subject)
     if isinstance(chain.subject, ManagedPodGroup) and chain.root is not None and chain.subject.placed:
-        skipped = nothing_to_report(chain.subject, chain.root)
+        skipped = nothing_to_report(chain.subject, chain.root, chain.runner)
         if skipped is not None:
             return ConditionInputs(skipped, LiveMembers())
         status = placed_status(chain.root, chain.runner, groups_beside(cluster, chain.subject))

@@ -93,9 +93,10 @@ def _report(
     return Plan(Reason.CONDITIONS_UPDATED, scheduled.message, actions, reply, requeue=requeue, gangs=report)
 
 
-def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject) -> NoOp | None:
+def nothing_to_report(group: ManagedPodGroup, owner: OwnerObject, runner: OwnerObject | None) -> NoOp | None:
     """Return why an event of a PodGroup cannot change the conditions of its owner; None if it may."""
-    if not (group.placed and group.metadata.written_by_creator_alone and owner.has_original_size):
+    whole = (runner or owner).has_original_size
+    if not (group.placed and group.metadata.written_by_creator_alone and whole):
         return None  # pods may have been added
     if all(is_true(owner.status.conditions, condition_type(owner, name)) for name in (READY, SCHEDULED)):
         return NoOp(Reason.UP_TO_DATE, f"the conditions of {owner.ref} say that its groups are scheduled")

@@ -35,7 +35,7 @@ WORST_FIRST = (
 """Reasons of groups; an owner of several groups gets the first."""
 
 BINDING_TIME = timedelta(seconds=5)
-"""How long the binding of placed pods may take: so long the scheduler's word counts for unbound ones, too."""
+"""How long the binding of placed pods usually takes at most."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _GroupPods:
         return f"{self.name}: {self.bound} of {max(self.needed, len(self.live))} pods bound"
 
 
-def group_statuses(resolved: ResolvedOwner, members: LiveMembers, now: datetime) -> dict[str, GroupStatus]:
+def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, GroupStatus]:
     """Return the status of every PodGroup that an owner should have, by name."""
     groups = {group.metadata.name: group for group in members.groups}
     fixed_in = "" if resolved.api.resizable else resolved.api.version
@@ -85,7 +85,7 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers, now: datetime)
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)
             or _bound(group)
-            or _status(group, held.get(name, ""), now)
+            or _status(group, held.get(name, ""))
         )
     return statuses
 
@@ -133,7 +133,7 @@ def refusal_of_pod(pod: Pod) -> GroupStatus | None:
     return None if reason is None else GroupStatus(reason, condition.get("message", ""))
 
 
-def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
+def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
     """Return the status of a group whose pods are all there, or still to come."""
     group, live = pods.group, pods.live
     if group is None:
@@ -154,10 +154,15 @@ def _status(pods: _GroupPods, why_held: str, now: datetime) -> GroupStatus:
     refused = next(filter(None, map(refusal_of_pod, live)), None)
     if refused is not None and not _placed_after_refusals(group, pods):
         return GroupStatus(refused.reason, f"{pods}; {refused.message}")
-    being_bound = group.placed_at is not None and abs(now - group.placed_at) < BINDING_TIME
-    if not group.placed or (pods.bound < len(live) and not being_bound):
+    if not (group.placed and all(pod.bound or _is_being_bound(pod, group) for pod in live)):
         return GroupStatus(Reason.WAITING_FOR_SCHEDULER, str(pods))
     return _scheduled(pods, group)
+
+
+def _is_being_bound(pod: Pod, group: PodGroup) -> bool:
+    """Whether a pod existed when its group was placed, so that the scheduler is binding it."""
+    created, placed = pod.metadata.created_at, group.placed_at
+    return created is not None and placed is not None and created <= placed
 
 
 def _bound(pods: _GroupPods) -> GroupStatus | None:

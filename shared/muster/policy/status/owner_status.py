@@ -95,7 +95,7 @@ def owner_status(
         message = f"{effect}: {failure.message}"
         scheduled = Condition(SCHEDULED, true=False, reason=failure.reason, message=message)
         return GroupingStatus(not_ready(failure), scheduled)
-    groups = group_statuses(resolved, members, now)
+    groups = group_statuses(resolved, members)
     timeout = scheduling_timeout(resolved, members, now)
     bound_alone = groups_bound_alone(members, now)
     scheduled = _scheduled(groups, failed_create)
@@ -139,7 +139,7 @@ def placed_status(
     runs = runner or owner
     if owner.being_deleted or owner.finished or owner.spec.suspend or runs.spec.suspend:
         return None
-    if not (owner.has_original_size and runs.has_original_size):
+    if not runs.has_original_size:
         return None
     statuses = {group.metadata.name: placed_gang(group) for group in groups}
     exist = f"{len(groups)} of {len(groups)} PodGroups exist"
