@@ -86,6 +86,7 @@ def test_the_replies_by_which_one_step_starts_another() -> None:
     assert heard == {
         ("create-pod-groups", "dev.muster.create_workload.created"),
         ("emit-conditions", "dev.muster.resize_gang.look"),
+        ("patch-pods", "dev.muster.resize_gang.look"),
         ("patch-pods", "dev.muster.resize_gang.resized"),
     }
 

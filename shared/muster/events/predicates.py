@@ -86,8 +86,10 @@ def stopped_or_started(owner: OwnerObject) -> bool:
         return True
     if isinstance(owner, Job):
         status, wanted = owner.status, owner.spec.parallelism
-        if owner.lost_pods or status.active + status.succeeded < min(
-            wanted, owner.spec.completions or wanted
+        if (
+            owner.lost_pods
+            or owner.restarted
+            or status.active + status.succeeded < min(wanted, owner.spec.completions or wanted)
         ):
             return True
         if status.ready + status.succeeded >= wanted and owner.metadata.controller is None:

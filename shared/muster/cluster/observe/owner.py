@@ -41,13 +41,22 @@ def read_owner(
     chain = chain or read_chain(cluster, subject)
     may_be_new = to_create and cluster.expects_new and kind_of(subject) is not None
     live = _live_owner(cluster, subject, chain, by_workload=by_workload, may_be_new=may_be_new)
+    resolved = _resolved(cluster, live, classes=classes, to_create=to_create)
+    if may_be_new and isinstance(resolved, ResolvedOwner) and resolved.why_no_groups is not None:
+        # Its Workload may exist after all, and have the policy that it was made under.
+        live = _live_owner(cluster, subject, chain, by_workload=by_workload, may_be_new=False)
+        resolved = _resolved(cluster, live, classes=classes, to_create=to_create)
+    return live, resolved
+
+
+def _resolved(cluster: Cluster, live: LiveOwner, *, classes: bool, to_create: bool) -> ResolvedOwner | NoOp:
     identified = identify(live)
     if isinstance(identified, NoOp):
-        return live, identified
+        return identified
     if not (classes or to_create) or not identified.needs_priority_classes(to_create=to_create):
-        return live, resolve(identified)
+        return resolve(identified)
     listed = cluster.list(PRIORITY_CLASSES, as_of=live.as_of)
-    return live, resolve(identified, tuple(PriorityClass.read(body) for body in listed))
+    return resolve(identified, tuple(PriorityClass.read(body) for body in listed))
 
 
 @dataclass(frozen=True)

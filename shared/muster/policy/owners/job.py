@@ -79,13 +79,17 @@ class Job(OwnerObject):
         return is_true(self.status.conditions, "Failed")
 
     @property
+    def restarted(self) -> bool:
+        """Whether a restart of its JobSet, or of itself, made it."""
+        return self.metadata.labels.get(group_labels.RESTART_ATTEMPT, "0") != "0"
+
+    @property
     def has_original_size(self) -> bool:
         """Whether its spec was never changed, none of its pods has ended, and no restart made it."""
         status = self.status
         ended = status.succeeded + status.failed + status.terminating > 0
-        restarted = self.metadata.labels.get(group_labels.RESTART_ATTEMPT, "0") != "0"
         indexes_ended = bool(status.completed_indexes or status.failed_indexes)
-        return self.metadata.generation == 1 and not (ended or indexes_ended or restarted)
+        return self.metadata.generation == 1 and not (ended or indexes_ended or self.restarted)
 
 
 class JobTemplate(View):

@@ -83,7 +83,7 @@ def _create_missing(
             ]
             hold = resolved.policy.holds
             missing.append(manifests.with_fallback(owner, created, without_group, event, hold=hold))
-    if not existing and _are_plain(resolved, wanted, missing):
+    if not (existing or added_later) and _are_plain(resolved, wanted, missing):
         missing = [manifests.with_number_of_groups(action, len(missing)) for action in missing]
     missing += [action for action in added_later if _key(action) not in existing]
     # A group that exists is ours, a fallback, or a user's own: each serves the pods that name it.

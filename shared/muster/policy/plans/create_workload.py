@@ -255,7 +255,7 @@ def _with_fallback_of_strays(
     actions = (*created, *report_failure(resolved.owner, first.reason, message, COMPONENT, now))
     if isinstance(decision, Plan):
         return replace(decision, actions=(*decision.actions, *actions))
-    return Plan(Reason.FALLBACK_CREATED, message, actions)
+    return Plan(Reason.FALLBACK_CREATED, message, actions, decision.reply)
 
 
 def _strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[tuple[Pod, GroupingFailure]]:

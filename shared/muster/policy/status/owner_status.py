@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from muster.objects.meta import is_true, turned_at
+from muster.objects.meta import find_condition, is_true, turned_at
 from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
@@ -139,7 +139,12 @@ def placed_status(
     runs = runner or owner
     if owner.being_deleted or owner.finished or owner.spec.suspend or runs.spec.suspend:
         return None
-    if not runs.has_original_size:
+    before = {
+        kind: find_condition(owner.status.conditions, condition_type(owner, kind)) or {}
+        for kind in (READY, SCHEDULED)
+    }
+    lost = before[SCHEDULED].get("reason") == Reason.MEMBERS_LOST
+    if not runs.has_original_size or lost or before[READY].get("status") == "False":
         return None
     statuses = {group.metadata.name: placed_gang(group) for group in groups}
     exist = f"{len(groups)} of {len(groups)} PodGroups exist"
