@@ -107,10 +107,9 @@ class Round:
     deliveries: float
     memory: float
 
-    def of_muster(self, *verbs: str) -> list[Request]:
-        """Return the requests of Muster's functions with these verbs."""
-        own = [request for request in self.requests if request.user.startswith(ACCOUNTS)]
-        return [request for request in own if request.name.partition(" ")[0] in verbs]
+    def of_muster(self) -> list[Request]:
+        """Return the requests of Muster's functions."""
+        return [request for request in self.requests if request.user.startswith(ACCOUNTS)]
 
 
 Rounds = Mapping[str, Sequence[Round]]

@@ -65,7 +65,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
 
 
 def _observe_pod(cluster: Cluster, subject: ObjectRef) -> PodInputs:
-    """Return a pod and its PodGroup; other pods of the group have events of their own."""
+    """Return a pod and its PodGroup; each gated pod has an event of its own."""
     api = cluster.scheduling()
     named = subject.group if isinstance(subject, AddedPod) else ""
     group = _group_named(cluster, subject.namespace, named) if api.served else None

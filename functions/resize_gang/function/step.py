@@ -31,10 +31,11 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 
 def look(event: ResourceEvent) -> Reply | None:
-    """Return the reply to a Job or JobSet that stopped, started or lost pods: emit_conditions looks at it."""
+    """Return the reply to an update after which emit_conditions and patch_pods have to look at the owner."""
+    if not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) is not None:
+        return None
     owner = owner_in(event)
-    skipped = not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) or grouped_owner(event, owner)
-    if isinstance(skipped, NoOp) or not (owner is None or stopped_or_started(owner)):
+    if isinstance(grouped_owner(event, owner), NoOp) or not (owner is None or stopped_or_started(owner)):
         return None
     return Reply("look", event.ref)
 

@@ -20,7 +20,7 @@ from muster.cluster.observe import policy_sources as sources
 from muster.cluster.observe.members import failed_create, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import KubernetesObject, ObjectRef, find_condition, ref_of
+from muster.objects.meta import KubernetesObject, ObjectRef, ref_of
 from muster.objects.resources import Resource
 from muster.policy.group_labels import SINGLE
 from muster.policy.model import Decision, NoOp, Plan
@@ -32,7 +32,7 @@ from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
 from muster.policy.sources.schema import GroupPolicy
 from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySourceKind, resolve_policy
-from muster.policy.status.conditions import Condition, condition_type
+from muster.policy.status.conditions import Condition
 from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.groups import Group
 from muster.replay.files import BadFileError
@@ -314,7 +314,7 @@ def _since(live: LiveOwner, condition: Condition) -> str:
     """Return when the owner's condition got its present reason, if it was written."""
     if live.owner is None:
         return ""
-    stored = find_condition(live.owner.status.conditions, condition_type(live.owner, condition.type)) or {}
+    stored = condition.stored(live.owner)
     return str(stored.get("lastTransitionTime") or "") if stored.get("reason") == condition.reason else ""
 
 

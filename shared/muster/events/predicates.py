@@ -86,11 +86,8 @@ def stopped_or_started(owner: OwnerObject) -> bool:
         return True
     if isinstance(owner, Job):
         status, wanted = owner.status, owner.spec.parallelism
-        if (
-            owner.lost_pods
-            or owner.restarted
-            or status.active + status.succeeded < min(wanted, owner.spec.completions or wanted)
-        ):
+        lacks_pods = status.active + status.succeeded < min(wanted, owner.spec.completions or wanted)
+        if owner.lost_pods or owner.restarted or lacks_pods:
             return True
         if status.ready + status.succeeded >= wanted and owner.metadata.controller is None:
             return not is_true(conditions, f"{CONDITION_PREFIX}{SCHEDULED}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from muster.objects.meta import ObjectRef, find_condition
+from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
@@ -20,7 +20,7 @@ from muster.policy.owners.kind import OwnerObject
 from muster.policy.plans.orphans import OrphanInputs, plan_orphan
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
-from muster.policy.status.conditions import READY, condition_type, report_failure
+from muster.policy.status.conditions import READY, report_failure, stored_condition
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-workload"
@@ -79,7 +79,7 @@ def needs_members(inputs: WorkloadInputs) -> bool:
         runs_jobs = kind is not None and not kind.is_job
         return resolved.reason in _MAY_BE_STAMPED or (resolved.reason == Reason.NOT_MARKED and runs_jobs)
     # Its Workload may have been refused, if emit_conditions has seen that its groups are missing.
-    ready = find_condition(resolved.owner.status.conditions, condition_type(resolved.owner, READY)) or {}
+    ready = stored_condition(resolved.owner, READY)
     refused = live.workload is None and ready.get("status") == "False"
     return resolved.why_no_groups is not None or refused or _may_have_strays(resolved)
 

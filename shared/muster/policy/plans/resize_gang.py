@@ -14,7 +14,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from muster.objects.meta import find_condition
 from muster.objects.scheduling import (
     CompositePodGroupTemplate,
     Gang,
@@ -35,7 +34,7 @@ from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, 
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.status.conditions import SCHEDULED, condition_type
+from muster.policy.status.conditions import SCHEDULED, stored_condition
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-resize-gang"
@@ -101,8 +100,7 @@ def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> D
     """
     if owner.spec.suspend:
         return NoOp(Reason.UP_TO_DATE, f"{owner.ref} is suspended")
-    said = find_condition(owner.status.conditions, condition_type(owner, SCHEDULED)) or {}
-    if said.get("reason") != Reason.SCHEDULING_TIMED_OUT:
+    if stored_condition(owner, SCHEDULED).get("reason") != Reason.SCHEDULING_TIMED_OUT:
         return NoOp(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended once its condition says why")
     reported = partial(manifests.create_event, owner.ref, component=COMPONENT, warning=True, now=now)
     timed_out = reported(reason=Reason.SCHEDULING_TIMED_OUT, message=f"{timeout}; onTimeout is Suspend")

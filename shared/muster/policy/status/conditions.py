@@ -37,7 +37,7 @@ class Condition:
 
     def stored(self, owner: OwnerObject) -> Mapping[str, Any]:
         """Return the condition of this type in the owner's status; empty if it has none."""
-        return find_condition(owner.status.conditions, condition_type(owner, self.type)) or {}
+        return stored_condition(owner, self.type)
 
     def has_new_reason(self, owner: OwnerObject) -> bool:
         """Whether the owner's status lacks the condition or has it with another reason."""
@@ -52,6 +52,11 @@ def why_given_up(ready: Condition) -> str:
 def condition_type(owner: OwnerObject, name: str) -> str:
     """Return the type of a condition of Muster's, READY or SCHEDULED, with the prefix of the owner's kind."""
     return f"{known_kind_of(owner).condition_prefix}{name}"
+
+
+def stored_condition(owner: OwnerObject, name: str) -> Mapping[str, Any]:
+    """Return a condition of Muster's, READY or SCHEDULED, in the owner's status; empty if it has none."""
+    return find_condition(owner.status.conditions, condition_type(owner, name)) or {}
 
 
 def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now: datetime) -> Action | None:

@@ -65,6 +65,11 @@ class _GroupPods:
         """The number of live pods that have a node."""
         return sum(pod.bound for pod in self.live)
 
+    @property
+    def refusal(self) -> GroupStatus | None:
+        """The scheduler's refusal of the first live pod that has one."""
+        return next(filter(None, map(refusal_of_pod, self.live)), None)
+
     def __str__(self) -> str:
         return f"{self.name}: {self.bound} of {max(self.needed, len(self.live))} pods bound"
 
@@ -151,7 +156,7 @@ def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
         return GroupStatus(Reason.SCHEDULING_GATED, f"{pods}; scheduling gates: {others or musters}")
     if len(live) < max(pods.needed, 0 if group.placed else group.spec.scheduling_policy.min_count):
         return GroupStatus(Reason.WAITING_FOR_PODS, f"{pods}; {len(live)} exist")
-    refused = next(filter(None, map(refusal_of_pod, live)), None)
+    refused = pods.refusal
     if refused is not None and not _placed_after_refusals(group, pods):
         return GroupStatus(refused.reason, f"{pods}; {refused.message}")
     if not (group.placed and all(pod.bound or _is_being_bound(pod, group) for pod in live)):
@@ -177,9 +182,8 @@ def _scheduled(pods: _GroupPods, group: PodGroup) -> GroupStatus:
     minimum, members = group.spec.scheduling_policy.min_count, max(pods.needed, len(pods.live))
     if minimum == members:
         return placed_gang(group)
-    refused = next(filter(None, map(refusal_of_pod, pods.live)), None)
     rest = f", {minimum} needed" if 0 < minimum < members else ""
-    waits = f"; {refused.message}" if refused and rest else ""
+    waits = f"; {pods.refusal.message}" if rest and pods.refusal else ""
     return GroupStatus(Reason.SCHEDULED, f"{pods}{rest}{waits}")
 
 

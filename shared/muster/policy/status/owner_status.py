@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from muster.objects.meta import find_condition, is_true, turned_at
+from muster.objects.meta import is_true, turned_at
 from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
@@ -26,7 +26,7 @@ from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
-from muster.policy.status.conditions import READY, SCHEDULED, Condition, condition_type
+from muster.policy.status.conditions import READY, SCHEDULED, Condition, condition_type, stored_condition
 from muster.policy.status.group_status import (
     BINDING_TIME,
     WORST_FIRST,
@@ -110,9 +110,8 @@ def owner_status(
     before = scheduled.stored(resolved.owner)
     if resolved.suspended and before.get("reason") == Reason.SCHEDULING_TIMED_OUT:
         # Without pods nothing else would say why it was suspended.
-        scheduled = replace(
-            scheduled, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=str(before.get("message"))
-        )
+        message = str(before.get("message"))
+        scheduled = replace(scheduled, true=False, reason=Reason.SCHEDULING_TIMED_OUT, message=message)
     reasons = {name: group.reason for name, group in groups.items()}
     for name, reason in reasons.items():
         if timeout is not None and name in timeout.groups:
@@ -132,19 +131,15 @@ def placed_status(
     None unless create_pod_groups wrote on each that these are all, nobody else wrote on them, and the owner
     was neither changed nor suspended, restarted or ended: then its Jobs and pods count, too.
     """
-    plain = [group for group in groups if group.metadata.annotations.get(PLAIN_GROUPS) == str(len(groups))]
-    written = any(not group.metadata.written_by_creator_alone for group in groups)
-    if not plain or len(plain) < len(groups) or written or not all(group.placed for group in groups):
+    numbers = {group.metadata.annotations.get(PLAIN_GROUPS) for group in groups}
+    as_created = all(group.placed and group.metadata.written_by_creator_alone for group in groups)
+    if numbers != {str(len(groups))} or not as_created:
         return None
     runs = runner or owner
     if owner.being_deleted or owner.finished or owner.spec.suspend or runs.spec.suspend:
         return None
-    before = {
-        kind: find_condition(owner.status.conditions, condition_type(owner, kind)) or {}
-        for kind in (READY, SCHEDULED)
-    }
-    lost = before[SCHEDULED].get("reason") == Reason.MEMBERS_LOST
-    if not runs.has_original_size or lost or before[READY].get("status") == "False":
+    lost = stored_condition(owner, SCHEDULED).get("reason") == Reason.MEMBERS_LOST
+    if not runs.has_original_size or lost or stored_condition(owner, READY).get("status") == "False":
         return None
     statuses = {group.metadata.name: placed_gang(group) for group in groups}
     exist = f"{len(groups)} of {len(groups)} PodGroups exist"
