@@ -58,7 +58,7 @@ def main() -> int:
     exceeded = False
     for part, size in measured(tracked()).items():
         budget = budgets[part]
-        most, goal = budget["at most"] + sum(map(int, budget.get("granted", {}))), budget["goal"]
+        most, goal = budget["at most"] + sum(budget.get("granted", {}).values()), budget["goal"]
         exceeded |= size > most
         verdict = f"{size - most:,} too many" if size > most else "ok"
         left = f", {size - goal:,} above the goal" if size > goal else ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from random import Random
-from threading import Lock
 from typing import TypeVar
 
 from muster.cluster import errors
@@ -18,6 +18,7 @@ from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
 from muster.runtime.http import responses
 from muster.runtime.outcome import Outcome, OutcomeKind
+from muster.runtime.runs import Runs
 from muster.runtime.step import Step
 from muster.runtime.telemetry import logs
 from muster.runtime.telemetry.metrics import Metrics
@@ -45,7 +46,7 @@ class Sweeps:
     ) -> None:
         self._step, self._clock, self._namespace = step, clock, namespace
         self._run, self._metrics = run, metrics
-        self._sweeping = Lock()
+        self._runs = Runs()
         self._left = deque[str]()
         """The namespaces that are left of the round."""
         self._gangs: list[GangReport] = []
@@ -53,17 +54,18 @@ class Sweeps:
     def sweep(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
         """Continue the round until its end or the deadline.
 
-        Where writes have replies, the sweep has one too: by it the next step sweeps at once.
+        Where writes have replies, the sweep has one too: by it the next step sweeps at once. Sweeps asked for
+        while one is in work share the next one, since that one may have listed what came before them.
+
+        Raises:
+            DeadlineExceeded: the one in work took until the deadline.
         """
-        if not self._sweeping.acquire(blocking=False):
-            return Outcome(OutcomeKind.NOTHING, Reason.SWEPT, "another sweep is running")
-        try:
-            cluster.refresh()
-            return self._continue(cluster, event)
-        finally:
-            self._sweeping.release()
+        key, seconds = "sweep", cluster.seconds_left
+        outcome, is_shared = self._runs.outcome(key, seconds, lambda: self._continue(cluster, event))
+        return replace(outcome, actions=0, reply=None) if is_shared else outcome
 
     def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
+        cluster.refresh()
         if not self._left:
             names = [self._namespace] if self._namespace else namespaces(cluster)
             self._left.extend(_rotated(names, event))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from threading import Event
 from typing import Any
 
 import pytest
@@ -140,6 +142,25 @@ def test_the_deadline_ends_a_sweep_and_the_next_goes_on() -> None:
     assert (seen[3:], whole) == (["team-b"], [])
     swept(handler)
     assert (seen[4:], whole) == (["team-c", "team-c"], [5])
+
+
+def test_a_sweep_asked_for_during_another_one_lists_again() -> None:
+    """What came after the list of the sweep in work is not left to the next minute."""
+    world, began, goes_on = World(), Event(), Event()
+
+    def plan(_subject: ObjectRef, _now: datetime) -> Any:
+        began.set()
+        assert goes_on.wait(5)
+        return NoOp(Reason.UP_TO_DATE)
+
+    handler = a_sweeper(world, plan, namespace="team-a")
+    with ThreadPoolExecutor(2) as pool:
+        answers = [pool.submit(swept, handler)]
+        assert began.wait(5)
+        answers.append(pool.submit(swept, handler))
+        goes_on.set()
+        assert [answer.result().status for answer in answers] == [202, 202]
+    assert world.calls == ["list pods team-a"] * 2
 
 
 def test_after_a_restart_another_namespace_may_be_the_first() -> None:
