@@ -13,7 +13,7 @@ import pytest
 from tests.docs.commands import ROOT
 
 TEST = re.compile(r"`([\w/]+\.py)::(\w+)`")
-REQUESTS = re.findall(r"^- (\d+)\. (.*)$", (ROOT / "docs/requirements.md").read_text(), re.MULTILINE)
+REQUESTS = re.findall(r"^(\d+)\. (.*)$", (ROOT / "docs/requirements.md").read_text(), re.MULTILINE)
 """The number and the text of each."""
 
 
