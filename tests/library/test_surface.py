@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import inspect
 import re
-from collections.abc import Callable
 from enum import StrEnum
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -16,15 +17,19 @@ import muster
 from muster import library, testing
 from tests.docs.commands import ROOT
 
-PAGE = (ROOT / "docs/library.md").read_text()
+PATH = ROOT / "docs/library.md"
+PAGE = PATH.read_text()
 TESTS = "## For tests: `muster.testing`"
 MODULES = {"muster": library, "muster.testing": testing}
 
 
+_ITEM = re.compile(r"^- ((?:`\w+(?:\([^`]*)?`(?: (?=`)|(?=: \S)))+)", re.MULTILINE)
+"""What a line about public names begins with: each name, a function's or a class's with its signature."""
+
+
 def _listed(text: str) -> list[str]:
     """Return the names that begin the items of the lists of a text."""
-    rows = re.findall(r"^- ((?:`\w+` ?)+): \S", text, re.MULTILINE)
-    return [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
+    return [name for item in _ITEM.findall(text) for name in re.findall(r"`(\w+)", item)]
 
 
 def test_every_public_name_is_on_the_page_and_every_name_there_is_public() -> None:
@@ -32,6 +37,16 @@ def test_every_public_name_is_on_the_page_and_every_name_there_is_public() -> No
     for_steps, _, for_tests = PAGE.partition(TESTS)
     assert sorted(_listed(for_steps)) == sorted(library.__all__)
     assert sorted(_listed(for_tests)) == sorted(testing.__all__)
+
+
+def test_the_page_has_the_signatures_of_the_code(muster_golden: testing.CompareGolden) -> None:
+    """`pytest tests/library --muster-update` writes them into the page."""
+    values = {name: getattr(found, name) for found in MODULES.values() for name in found.__all__}
+
+    def shown(item: re.Match[str]) -> str:
+        return " ".join(f"`{_call(name, values[name])}`" for name in re.findall(r"`(\w+)", item[1]))
+
+    muster_golden(_ITEM.sub(lambda item: f"- {shown(item)}", PAGE), PATH)
 
 
 def test_public_names_are_found_in_the_package_and_no_others() -> None:
@@ -42,7 +57,15 @@ def test_public_names_are_found_in_the_package_and_no_others() -> None:
         _ = muster.plan_workload  # type: ignore[attr-defined]
 
 
-def test_the_signatures_are_those_that_were_released(muster_golden: Callable[..., None]) -> None:
+def test_the_package_can_be_explored_in_an_interpreter() -> None:
+    """`dir()`, `import *`, the version, and the lines of the docstring, which work as typed."""
+    assert set(library.__all__) == {name for name in dir(muster) if not name.startswith("__")}
+    assert muster.__all__ == library.__all__  # type: ignore[attr-defined]  # a stub's star has no list
+    assert muster.__version__ == version("muster-gangs")
+    assert doctest.testmod(muster) == (0, 5)
+
+
+def test_the_signatures_are_those_that_were_released(muster_golden: testing.CompareGolden) -> None:
     """A change of the golden file belongs into CHANGELOG.md; of a removed or renamed part, under Breaking."""
     muster_golden(
         {
@@ -63,9 +86,21 @@ def _signature(value: Any) -> Any:
     return [law.__name__ for law in value] if isinstance(value, tuple) else repr(value)
 
 
+def _call(name: str, value: Any) -> str:
+    """Return how something is called, a class without the types of its fields; else its name."""
+    if inspect.isroutine(value):
+        return _unquoted(f"{name}{inspect.signature(value)}").replace("_View", "View")
+    made = isinstance(value, type) and dataclasses.is_dataclass(value)
+    if made or value in (testing.EmbeddedCluster, testing.RunningStack):
+        parameters = inspect.signature(value).parameters.values()
+        bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+        return re.sub(r"=<[^>]*>[^,)]*>?", "=...", f"{name}{inspect.Signature(bare)}")
+    return name
+
+
 def _unquoted(signature: str) -> str:
     """Return a signature with its annotations as they were written."""
-    return re.sub("'([^']+)'", r"\1", signature)
+    return re.sub(r"(: |-> )'([^']+)'", r"\1\2", signature)
 
 
 def _members(kind: type) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 if TYPE_CHECKING:
-    from muster.runtime.step import Step
-    from muster.testing import Case, EmbeddedCluster, Planned, Recording, RunningStack
+    from muster.testing import CompareGolden, EmbeddedCluster, ReadRecording, RunningStack
 
 UPDATE = "--muster-update"
 OVERLAY = "muster_overlay"
@@ -29,7 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option --muster-update and the setting muster_overlay."""
     group = parser.getgroup("muster", "Muster: steps on recorded events and embedded clusters")
     group.addoption(UPDATE, action="store_true", help="write the files of muster_golden anew")
-    parser.addini(OVERLAY, "kustomization folder that muster_stack runs; default: Muster's own overlay")
+    help_text = (
+        "kustomization folder that muster_stack runs, from the file of this setting; default: Muster's own"
+    )
+    parser.addini(OVERLAY, help_text, type="paths")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def muster_recording(request: pytest.FixtureRequest) -> Callable[..., Recording]:
+def muster_recording(request: pytest.FixtureRequest) -> ReadRecording:
     """Return a function that reads a recording: one that comes with Muster by its name, or one in files.
 
     `muster_recording("torch")`, or `muster_recording("incident.jsonl.gz", objects="incident.yaml.gz")` with
@@ -51,7 +53,7 @@ def muster_recording(request: pytest.FixtureRequest) -> Callable[..., Recording]
     testing = _testing()
     folder = request.path.parent
 
-    def read(name: str | Path, objects: str | Path | None = None, *, mode: str = "resource") -> Any:
+    def read(name: str | Path, objects: str | Path | None = None, mode: str = "resource") -> Any:
         if (folder / name).is_file():
             return testing.Recording.read(folder / name, None if objects is None else folder / objects)
         return testing.shipped(str(name), mode)
@@ -60,14 +62,7 @@ def muster_recording(request: pytest.FixtureRequest) -> Callable[..., Recording]
 
 
 @pytest.fixture
-def muster_plan() -> Callable[[Step, Case], Planned]:
-    """Return a function that plans a step for a case; nothing is written and no server is asked."""
-    plan: Callable[[Step, Case], Planned] = _testing().plan_of
-    return plan
-
-
-@pytest.fixture
-def muster_golden(request: pytest.FixtureRequest) -> Callable[..., None]:
+def muster_golden(request: pytest.FixtureRequest) -> CompareGolden:
     """Return a function that compares a plan, or any YAML value, with a golden file.
 
     `muster_golden(plan)` compares with `golden/<name of the test>.yaml` beside the test; a second argument is
@@ -100,12 +95,12 @@ def muster_cluster(request: pytest.FixtureRequest) -> Iterator[EmbeddedCluster]:
 def muster_stack(request: pytest.FixtureRequest) -> Iterator[RunningStack]:
     """Run the local stack for one test: controllers, event sources, broker and functions.
 
-    The functions, triggers and sources are those of an overlay: `@pytest.mark.muster(overlay="deploy")`, else
-    the setting `muster_overlay`, both from pytest's root folder, else Muster's own.
+    The functions, triggers and sources are those of an overlay: `@pytest.mark.muster(overlay="deploy")` from
+    the folder of the test, else that of the setting `muster_overlay`, else Muster's own.
     """
-    overlay = _options(request, "overlay").get("overlay") or request.config.getini(OVERLAY)
-    folder = request.config.rootpath / overlay if overlay else None
-    with _testing().RunningStack(folder) as stack:
+    overlay = _options(request, "overlay").get("overlay")
+    folders = [request.path.parent / overlay] if overlay else request.config.getini(OVERLAY)
+    with _testing().RunningStack(*folders[:1]) as stack:
         yield stack
 
 

@@ -1,7 +1,8 @@
-"""Test helpers for steps: recordings, cases, plans and laws. The fixtures of pytest are in `plugin`."""
+"""Test helpers for steps: recordings, cases, plans and laws. The fixtures are in `muster.pytest_plugin`."""
 
-from muster.testing.cases import Case, Planned, change, plan_of, sweep
+from muster.testing.cases import Case, Planned, change, plan_of, reply, sweep
 from muster.testing.clusters import Delivered, EmbeddedCluster, RunningStack
+from muster.testing.fixtures import CompareGolden, ReadRecording
 from muster.testing.laws import LAWS, check_laws
 from muster.testing.manifests import check_manifests, load_step
 from muster.testing.recordings import Recording, shipped
@@ -9,9 +10,11 @@ from muster.testing.recordings import Recording, shipped
 __all__ = [
     "LAWS",
     "Case",
+    "CompareGolden",
     "Delivered",
     "EmbeddedCluster",
     "Planned",
+    "ReadRecording",
     "Recording",
     "RunningStack",
     "change",
@@ -19,6 +22,7 @@ __all__ = [
     "check_manifests",
     "load_step",
     "plan_of",
+    "reply",
     "shipped",
     "sweep",
 ]

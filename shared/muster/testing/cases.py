@@ -13,7 +13,8 @@ from typing import Any
 from muster.cluster.interface import Cluster
 from muster.cluster.observe.snapshot import Snapshot
 from muster.events.parse import STRUCTURED, parse
-from muster.policy.model import Action, Decision, NoOp
+from muster.events.replies import reply_event
+from muster.policy.model import Action, Decision, NoOp, Reply
 from muster.replay.files import BadFileError, RecordedRequest, read_events, time_of
 from muster.replay.plans import as_yaml, decide, subjects, to_document
 from muster.replay.replay import event_of
@@ -83,6 +84,15 @@ def change(obj: Object, change: str = "update", *, time: str = _TIME) -> Recorde
         (metadata.get("uid") or metadata["name"], metadata.get("resourceVersion", "0"), change)
     )
     return structured({**attributes, "id": event_id, "time": time, "data": json.loads(body)})
+
+
+def reply(step: str, reply: Reply, *, time: str = _TIME) -> RecordedRequest:
+    """Return the reply event of a step, as the steps get it that subscribe to `dev.muster.<step>.<suffix>`.
+
+    The reply is that of a plan, `plan_of(step, case).decision.reply`, or one of your own.
+    """
+    message = reply_event(reply, step, "event-1", datetime.fromisoformat(time))
+    return RecordedRequest(message.headers, message.body, "event")
 
 
 def sweep(time: str = _TIME) -> RecordedRequest:

@@ -31,6 +31,7 @@ from muster.simulator.direct import Direct
 from muster.simulator.overlays import CLUSTER
 from muster.testing.cases import sweep
 
+__tracebackhide__ = True  # pytest shows the test and the message, not the check's source
 SECONDS = 20.0
 """How long `until` and `settle` wait."""
 _POLL_SECONDS = 0.02
@@ -116,7 +117,8 @@ class ClusterAccess:
         """Wait until a condition is true; AssertionError says `what` was expected."""
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, f"not within {seconds:g} seconds: {what}"
+            if time.monotonic() >= end:
+                raise AssertionError(f"not within {seconds:g} seconds: {what}")
             time.sleep(_POLL_SECONDS)
 
     def deliver(self, step: Step, event: RecordedRequest, now: datetime | None = None) -> Delivered:
@@ -182,7 +184,8 @@ class RunningStack(ClusterAccess):
 
     def settle(self, seconds: float = SECONDS) -> None:
         """Wait until every event was answered, those about the functions' own writes included."""
-        assert self.stack.settle(seconds), f"events are still in work after {seconds:g} seconds"
+        if not self.stack.settle(seconds):
+            raise AssertionError(f"events are still in work after {seconds:g} seconds")
 
     def sweep(self) -> None:
         """Send a sweep, and wait until every function that has done anything so far has finished it."""

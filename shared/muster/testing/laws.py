@@ -14,7 +14,7 @@ from datetime import datetime
 from muster.cluster.interface import Cluster
 from muster.cluster.observe.snapshot import Snapshot
 from muster.cluster.versioned import Versioned
-from muster.events.parse import ResourceEvent, parse
+from muster.events.parse import ResourceEvent, Sweep, parse
 from muster.policy.model import Decision, NoOp, Plan
 from muster.replay.files import RecordedRequest
 from muster.replay.plans import subjects
@@ -24,10 +24,18 @@ from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
 from muster.testing.cases import Case, decisions, envelope, structured
 
+__tracebackhide__ = True  # pytest shows the test and the message, not the check's source
 AGAIN = 3
 """Maximum runs of a step whose decision asks for a retry, for example while an object is being deleted."""
 
 Law = Callable[[Step, Case], None]
+
+
+def event_is_for_the_step(step: Step, case: Case) -> None:
+    """The predicate accepts the event; else every other law holds, whatever the step does."""
+    event = parse(case.event.headers, case.event.body)
+    ignored = None if isinstance(event, Sweep) else step.subject_of(event)
+    assert not isinstance(ignored, NoOp), f"the predicate ignores it: {ignored.reason} {ignored.message}"
 
 
 def same_input_same_plan(step: Step, case: Case) -> None:
@@ -94,6 +102,7 @@ def older_after_newer_changes_nothing(step: Step, case: Case) -> None:
 
 
 LAWS: tuple[Law, ...] = (
+    event_is_for_the_step,
     same_input_same_plan,
     arguments_unchanged,
     gone_is_nothing,
@@ -120,7 +129,9 @@ def check_laws(step: Step, case: Case, *, without: Collection[str] = ()) -> None
             try:
                 law(step, case)
             except AssertionError as error:
-                raise AssertionError(f"{step.name} breaks the law {law.__name__}: {error}") from error
+                # Only the first line: pytest appends the values of the law's expression.
+                broken, *_ = str(error).splitlines()
+                raise AssertionError(f"{step.name} breaks the law {law.__name__}: {broken}") from None
 
 
 def carry_out(step: Step, request: RecordedRequest, cluster: Cluster, now: datetime) -> None:

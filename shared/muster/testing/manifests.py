@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from muster.cluster.permissions import Permissions
@@ -10,6 +10,7 @@ from muster.runtime.step import Step
 from muster.runtime.steps import find_step
 from muster.simulator.overlays import Manifest, load, of_kind
 
+__tracebackhide__ = True  # pytest shows the test and the message, not the check's source
 Rule = tuple[str, str, str, str]
 """Verb, API group, resource with its subresource, and the name of the only object; "" for all."""
 
@@ -33,19 +34,29 @@ def check_manifests(folder: Path) -> None:
         AssertionError: something does not fit; the message says what to add or to remove.
         LookupError: the folder has no step, or it cannot be loaded.
     """
+    if wrong := list(_wrong(folder)):
+        raise AssertionError("\n".join(f"{folder}: {one}" for one in wrong))
+
+
+def _wrong(folder: Path) -> Iterator[str]:
+    """Yield what does not fit."""
     step, objects = load_step(folder), load(folder)
     name = step.name.replace("_", "-")
     services = {service["metadata"]["name"]: service for service in of_kind(objects, "Service")}
-    assert name in services, f"{folder}: no Service is called {name!r}, as the step is"
+    if name not in services:
+        yield f"no Service is called {name!r}, as the step is"
+        return
     account = services[name]["spec"]["template"]["spec"].get("serviceAccountName", "")
-    accounts = {one["metadata"]["name"] for one in of_kind(objects, "ServiceAccount")}
-    assert account in accounts, f"{folder}: Service {name} runs as {account!r}, which is not a ServiceAccount"
-    subscribers = {_subscriber(trigger) for trigger in of_kind(objects, "Trigger")}
-    assert name in subscribers, f"{folder}: no Trigger has the subscriber {name!r}"
+    if account not in {one["metadata"]["name"] for one in of_kind(objects, "ServiceAccount")}:
+        yield f"Service {name} runs as {account!r}, which is not a ServiceAccount"
+    if name not in map(_subscriber, of_kind(objects, "Trigger")):
+        yield f"no Trigger has the subscriber {name!r}"
     granted = {rule for role in _roles_of(account, objects) for rule in rules_of(role)}
     needed = rules_needed(step.all_permissions)
-    assert needed <= granted, f"{folder}: the role lacks {_shown(needed - granted)}"
-    assert granted <= needed, f"{folder}: no permission of the step needs {_shown(granted - needed)}"
+    if needed - granted:
+        yield f"the role lacks {_shown(needed - granted)}"
+    if granted - needed:
+        yield f"no permission of the step needs {_shown(granted - needed)}"
 
 
 def rules_needed(permissions: Permissions) -> set[Rule]:

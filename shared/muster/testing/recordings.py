@@ -16,6 +16,7 @@ from muster.replay.snapshots import Object, Objects, RecordedObjects, choose, re
 from muster.simulator.broker import CloudEvent
 from muster.testing.cases import Case, envelope, structured, sweep
 
+__tracebackhide__ = True  # pytest shows the test and the message, not the check's source
 SWEEP = "sweep"
 """The name of a sweep in place of a recorded event."""
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from muster.testing import Case, check_laws, check_manifests, load_step
+from muster.testing import (
+    Case,
+    CompareGolden,
+    EmbeddedCluster,
+    check_laws,
+    check_manifests,
+    load_step,
+    plan_of,
+)
 
 FOLDER = Path(__file__).parents[1]
 STEP = load_step(FOLDER)
@@ -23,9 +30,9 @@ NODES = [
 CASE = Case.of(RECORDED.event, [*RECORDED.objects, *NODES])
 
 
-def test_the_plan_is_the_one_that_was_reviewed(muster_plan: Any, muster_golden: Any) -> None:
+def test_the_plan_is_the_one_that_was_reviewed(muster_golden: CompareGolden) -> None:
     """It is in case/plan.yaml."""
-    plan = muster_plan(STEP, CASE)
+    plan = plan_of(STEP, CASE)
     assert plan.reason == "RacksLabelled"
     muster_golden(plan, "case/plan.yaml")
 
@@ -35,7 +42,7 @@ def test_old_repeated_and_forged_events_change_nothing() -> None:
     check_laws(STEP, CASE)
 
 
-def test_it_writes_on_a_cluster(muster_cluster: Any) -> None:
+def test_it_writes_on_a_cluster(muster_cluster: EmbeddedCluster) -> None:
     """The step reads, plans and writes as its function does."""
     muster_cluster.load(*CASE.objects)
     answer = muster_cluster.deliver(STEP, CASE.event)
@@ -45,12 +52,12 @@ def test_it_writes_on_a_cluster(muster_cluster: Any) -> None:
     assert racks == {"racks.example.com/rack-1": "2", "racks.example.com/rack-2": "1"}
 
 
-def test_until_the_pods_are_bound_the_event_comes_again(muster_plan: Any) -> None:
+def test_until_the_pods_are_bound_the_event_comes_again() -> None:
     """The scheduler writes the status of the group first, and then binds its pods."""
     objects = CASE.copied_objects()
     for pod in (body for body in objects if body["kind"] == "Pod"):
         pod["spec"].pop("nodeName")
-    decision = muster_plan(STEP, Case.of(CASE.event, objects)).decision
+    decision = plan_of(STEP, Case.of(CASE.event, objects)).decision
     assert (decision.reason, decision.requeue) == ("AwaitingBindings", True)
 
 

@@ -9,12 +9,19 @@ from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from muster import PodGroup
-from muster.testing import Case, check_laws, check_manifests, load_step
+from muster.testing import (
+    Case,
+    CompareGolden,
+    EmbeddedCluster,
+    check_laws,
+    check_manifests,
+    load_step,
+    plan_of,
+)
 
 FOLDER = Path(__file__).parents[1]
 STEP = load_step(FOLDER)
@@ -52,9 +59,9 @@ def _chat(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Webhook]]:
         thread.join()
 
 
-def test_the_plan_is_the_one_that_was_reviewed(muster_plan: Any, muster_golden: Any) -> None:
+def test_the_plan_is_the_one_that_was_reviewed(muster_golden: CompareGolden) -> None:
     """It is in case/plan.yaml."""
-    plan = muster_plan(STEP, CASE)
+    plan = plan_of(STEP, CASE)
     assert plan.reason == "ChatTold"
     muster_golden(plan, "case/plan.yaml")
 
@@ -65,15 +72,15 @@ def test_old_repeated_and_forged_events_change_nothing() -> None:
 
 
 @pytest.mark.parametrize(("minutes", "reason"), [(4.9, "NotYet"), (5, "ChatTold"), (600, "ChatTold")])
-def test_it_has_patience(minutes: float, reason: str, muster_plan: Any) -> None:
+def test_it_has_patience(minutes: float, reason: str) -> None:
     """A gang that waits for five minutes is reported, however late the step runs."""
     (group,) = (PodGroup.read(body) for body in CASE.objects if body["kind"] == "PodGroup")
     assert group.refused_at
     later = replace(CASE, now=group.refused_at + timedelta(minutes=minutes))
-    assert muster_plan(STEP, later).reason == reason
+    assert plan_of(STEP, later).reason == reason
 
 
-def test_one_message_is_sent_to_the_chat(muster_cluster: Any, chat: type[Webhook]) -> None:
+def test_one_message_is_sent_to_the_chat(muster_cluster: EmbeddedCluster, chat: type[Webhook]) -> None:
     """The text names the PodGroup, and says since when and why; the annotation remembers it."""
     muster_cluster.load(*CASE.objects)
     answers = [muster_cluster.deliver(STEP, CASE.event, CASE.now) for _ in range(3)]
@@ -83,7 +90,7 @@ def test_one_message_is_sent_to_the_chat(muster_cluster: Any, chat: type[Webhook
     assert "Unschedulable" in text
 
 
-def test_a_chat_that_is_down_is_tried_again(muster_cluster: Any, chat: type[Webhook]) -> None:
+def test_a_chat_that_is_down_is_tried_again(muster_cluster: EmbeddedCluster, chat: type[Webhook]) -> None:
     """The event is delivered again, and nothing is noted until the chat took it."""
     muster_cluster.load(*CASE.objects)
     chat.status = 500

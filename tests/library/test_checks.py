@@ -1,0 +1,62 @@
+"""What `muster.testing` tells of a step that does not fit, and the reply events that a step can be given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from muster.cli import main
+from muster.runtime.steps import step_named
+from muster.testing import Case, plan_of, reply, shipped
+
+FAILING = """
+from pathlib import Path
+from muster.testing import check_laws, check_manifests, load_step
+
+STEP = load_step(Path(__file__).parent / "my_step")
+
+def test_manifests():
+    check_manifests(Path(__file__).parent / "my_step")
+
+def test_laws(muster_recording):
+    check_laws(STEP, muster_recording("torch").case("Job add", moment="all bound"))
+"""
+IGNORED = "NotForThisStep Job team-a/llama-node-0 add"
+
+
+def test_a_check_that_fails_says_what_lacks_and_shows_no_source(tmp_path: Path) -> None:
+    """All that is wrong with the manifests, and that the predicate ignores the event of the case."""
+    new = CliRunner().invoke(main, ["new-step", "my-step", "--on", "podgroup-bound", "--into", str(tmp_path)])
+    assert new.exit_code == 0, new.output
+    (tmp_path / "my_step/role.yaml").write_text(
+        (tmp_path / "my_step/role.yaml").read_text().replace("patch", "watch")
+    )
+    (tmp_path / "my_step/trigger.yaml").unlink()
+    kustomization = tmp_path / "my_step/kustomization.yaml"
+    kustomization.write_text(kustomization.read_text().replace("- trigger.yaml\n", ""))
+    (tmp_path / "test_failing.py").write_text(FAILING)
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", str(tmp_path / "test_failing.py")]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    told = [line.removeprefix("E").strip() for line in ran.stdout.splitlines() if line.startswith("E ")]
+    folder = tmp_path / "my_step"
+    rule = "{{apiGroups: ['scheduling.k8s.io'], resources: [podgroups], verbs: [{}]}}"
+    assert told == [
+        f"AssertionError: {folder}: no Trigger has the subscriber 'my-step'",
+        f"{folder}: the role lacks {rule.format('patch')}",
+        f"{folder}: no permission of the step needs {rule.format('watch')}",
+        f"AssertionError: my_step breaks the law event_is_for_the_step: the predicate ignores it: {IGNORED}",
+    ]
+    assert "shared/muster" not in ran.stdout
+
+
+def test_a_reply_is_the_event_of_the_steps_that_subscribe_to_it() -> None:
+    """The reply of create_workload's plan makes create_pod_groups look at that Workload's owner."""
+    recording = shipped("torch")
+    case = recording.case("JobSet add", moment="before create_workload")
+    told = plan_of(step_named("create_workload"), case).decision.reply
+    assert told is not None
+    answer = plan_of(step_named("create_pod_groups"), Case.of(reply("create_workload", told), case.objects))
+    assert answer.reason == "WaitingForPodGroup"
