@@ -26,7 +26,7 @@ def kept() -> Iterator[dict[str, str]]:
         gang = process.line("gang trainer").strip(" ├└│─")
         assert re.fullmatch(r"gang trainer 3/3 on node-\d, node-\d, node-\d ✔", gang)
         assert "create_workload 1" in process.line("writes: ")
-        process.line("1 of 1 stories passed")
+        process.line("1 of 1 story passed")
         path = process.line("export KUBECONFIG=").removeprefix("export KUBECONFIG=")
         yield {**os.environ, "KUBECONFIG": path}
         assert process.end() == 0

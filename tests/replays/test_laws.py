@@ -42,6 +42,11 @@ def a_plan(message: str = "") -> Plan:
     return Plan(Reason.POD_GROUPS_CREATED, message, (Action(Verb.CREATE, _GROUP, body),))
 
 
+def that_ignores_the_event(good: Step) -> Step:
+    """A step whose predicate accepts nothing."""
+    return replace(good, predicate=lambda _: NoOp(Reason.NOT_FOR_THIS_STEP))
+
+
 def whose_plans_differ(good: Step) -> Step:
     """A step whose plan depends on the number of its runs."""
     runs = itertools.count()
@@ -99,6 +104,7 @@ def that_believes_events(good: Step) -> Step:
 
 
 BROKEN: dict[Any, Callable[[Step], Step]] = {
+    laws.event_is_for_the_step: that_ignores_the_event,
     laws.same_input_same_plan: whose_plans_differ,
     laws.arguments_unchanged: that_changes_its_inputs,
     laws.gone_is_nothing: that_acts_for_what_is_gone,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -15,6 +16,7 @@ from muster.cluster.http.client import Client
 from muster.cluster.interface import POLICY_NAMESPACE, Cluster
 from muster.cluster.read import list_if_served
 from muster.cluster.versioned import Versioned
+from muster.data import EVENTING
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     CONFIGMAPS,
@@ -110,7 +112,7 @@ def check_cluster(client: Client) -> Iterator[Finding]:
     policies = MUTATING_ADMISSION_POLICIES
     yield _served(client, policies, "admission policies", Level.FAIL, "Kubernetes 1.36 or later is needed")
     for resource, name in ((JOBSETS, "JobSet"), (TRAINJOBS, "the Trainer")):
-        advice = f"leave eventing/base/sources/{resource.plural}.yaml out, or its adapter restarts for ever"
+        advice = f"leave ApiServerSource {resource.plural} out, or its adapter restarts for ever"
         yield _served(client, resource, name, Level.WARN, advice)
     for resource, name in _KNATIVE:
         advice = f"install {name}; to try without it: muster run --kubeconfig"
@@ -122,7 +124,7 @@ def check_installation(client: Client) -> Iterator[Finding]:
     for resource in (MUTATING_ADMISSION_POLICIES, MUTATING_ADMISSION_POLICY_BINDINGS):
         found = {body["metadata"]["name"] for body in list_if_served(Versioned(client), resource)}
         missing = first_names([name for name in _POLICIES if name not in found])
-        message = f"{missing} not installed: kubectl apply -k eventing/admission"
+        message = f"{missing} not installed: kubectl apply -k {shlex.quote(str(EVENTING / 'admission'))}"
         yield _finding(not missing, resource.kind, "those of Muster are installed", Level.FAIL, message)
     labelled = Versioned(client).list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
     names = first_names([body["metadata"]["name"] for body in labelled])
@@ -184,7 +186,7 @@ def _stored_groups(client: Client) -> Finding:
             return Finding(Level.WARN, about, f"cannot be listed: {error.message}")
         message = (
             "an older Kubernetes stored some that this one cannot read, so it lists none and places no pod: "
-            f"docs/install.md, step 7; {error.message}"
+            f"go back to it, and before the upgrade delete every Workload and PodGroup; {error.message}"
         )
         return Finding(Level.FAIL, about, message)
     return Finding(Level.OK, about, "Workloads and PodGroups can be listed")
@@ -194,7 +196,7 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
     """Yield what has to be done before the functions are deleted, in that order."""
     labelled = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
     policies = [
-        f"{resource.kind} {body['metadata']['name']}"
+        f"{resource.kind.lower()}/{body['metadata']['name']}"
         for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
         for body in list_if_served(cluster, resource)
         if body["metadata"]["name"].startswith("muster-")
@@ -209,7 +211,7 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
     groups = "would wait forever: the functions create it at the next sweep"
     for about, left, problem in (
         (f"1. label {NAMESPACE_SWITCH}", names, new_jobs),
-        ("2. admission policies", policies, "pods are still stamped: kubectl delete -k eventing/admission"),
+        ("2. admission policies", policies, "pods are still stamped: kubectl delete each"),
         ("3. pods with Muster's gate", gated, gates),
         ("4. pods without their PodGroup", orphaned, groups),
     ):

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import is_known
+from muster.objects.text import counted
 from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
 from muster.policy.model import Plan, Verb
 from muster.policy.owners import owner_kind
@@ -197,8 +198,7 @@ def _example_of(runtime: Object, namespace: str, notes: list[str]) -> Object:
     """Return a TrainJob of a runtime, with the runtime's number of nodes."""
     kind, metadata = runtime["kind"], runtime["metadata"]
     nodes = (runtime["spec"].get("mlPolicy") or {}).get("numNodes") or _EXAMPLE_NODES
-    plural = "" if nodes == 1 else "s"
-    notes.append(f"{kind} {metadata['name']}: a TrainJob {EXAMPLE} of {nodes} node{plural} is assumed")
+    notes.append(f"{kind} {metadata['name']}: a TrainJob {EXAMPLE} of {counted(nodes, 'node')} is assumed")
     trainjob = {
         "apiVersion": runtime["apiVersion"],
         "kind": "TrainJob",

@@ -22,6 +22,7 @@ from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import KubernetesObject, ObjectRef, ref_of
 from muster.objects.resources import Resource
+from muster.objects.text import counted
 from muster.policy.group_labels import SINGLE
 from muster.policy.model import Decision, NoOp, Plan
 from muster.policy.owners import KINDS, kind_of
@@ -198,9 +199,8 @@ def _tree_lines(group: Group, pod_sets: OwnerPodSets, prefix: str, indent: str) 
 def _described(group: Group) -> str:
     """Return the settings of a group as text: `gang of 2 of 3 groups, within one zone`."""
     count = group.child_groups if group.children else max([0, *group.sizes.values()])
-    unit = ("group" if group.children else "pod") + ("" if count == 1 else "s")
     size = f"gang of {group.template_min_count} of" if group.gang else "basic,"
-    parts = [f"{size} {count} {unit}"]
+    parts = [f"{size} {counted(count, 'group' if group.children else 'pod')}"]
     if group.children and group.shape != SINGLE:
         blocks = f"block of {group.shape.size} completion indexes" if group.shape.size else ""
         parts.append(
@@ -230,7 +230,7 @@ def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
         lines = [f"CompositePodGroup {name}" for name in names]
     else:
         lines = [
-            f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({pods} pod{'' if pods == 1 else 's'})"
+            f"PodGroup {pod_sets.pod_group_name(group.name, suffix)} ({counted(pods, 'pod')})"
             for suffix, pods in group.sizes.items()
         ]
     shortened = [*lines[:1], f"... {len(lines) - 2} more", *lines[-1:]]

@@ -16,6 +16,7 @@ import click
 
 from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
 from muster.cli.common import BadInput, CommandError
+from muster.objects.text import counted
 from muster.replay.files import format_suffix
 from muster.replay.recording import EventRecorder, MomentWriter, OutputFile
 from muster.simulator.overlays import load
@@ -80,7 +81,7 @@ def command(file: Path, options: KubeconfigOptions, objects_file: Path | None, s
             moments.write("end")
     _report(file, recorder, monotonic() - began)
     for plural, number in sorted(sum((source.interrupted for source in sources), Counter()).items()):
-        click.echo(f"  interrupted: {number} watches of {plural}; changes may be missing")
+        click.echo(f"  interrupted: watches of {plural} ({number}); changes may be missing")
     if moments is not None:
         click.echo(f"{objects_file}: moments {', '.join(moments.names)}")
     if recorder.error is not None:
@@ -120,6 +121,6 @@ def _wait(seconds: float, recorder: EventRecorder, moments: MomentWriter | None)
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:
     """Print the number of recorded events by kind and verb."""
-    click.echo(f"{file}: {recorder.recorded.total()} events in {seconds:.1f} s")
+    click.echo(f"{file}: {counted(recorder.recorded.total(), 'event')} in {seconds:.1f} s")
     for (kind, verb), count in sorted(recorder.recorded.items()):
         click.echo(f"  {count} {kind} {verb}")

@@ -10,6 +10,7 @@ import click
 
 from muster.cli.common import CommandError, echo_data, errors_as_bad_input, output_option
 from muster.cli.overlays import overlay_option
+from muster.objects.text import counted
 from muster.replay.files import read_events, time_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, is_musters_group, replay
 from muster.replay.snapshots import choose_for, objects_of_events, read_snapshots
@@ -93,9 +94,8 @@ def _counts(result: ReplayResult) -> dict[str, dict[str, int]]:
 
 def _print(result: ReplayResult, events: int) -> None:
     acted = [activity for activity in result.activities if activity.acted]
-    click.echo(
-        f"{events} events, {len(result.activities)} deliveries to functions, {len(acted)} with a plan:"
-    )
+    deliveries = counted(len(result.activities), "delivery", "deliveries")
+    click.echo(f"{counted(events, 'event')}, {deliveries} to functions, {len(acted)} with a plan:")
     for activity in acted:
         event = f"{activity.about} {activity.trigger}".strip()
         click.echo(f"  {activity.step:<18} {event}: {activity.reason}, writes: {activity.actions}")

@@ -19,6 +19,7 @@ from muster.local import display
 from muster.local.stack import Stack
 from muster.local.stories.story import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
+from muster.objects.text import counted
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Objects
 
@@ -99,7 +100,8 @@ def _run_stories(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool,
             stack.settle(_SETTLE_SECONDS)
             console.print(display.story_report(run, list(activities), every_check=verbose))
         good = passed == len(stories)
-        console.print(f"{passed} of {len(stories)} stories passed", style="green" if good else "bold red")
+        total = counted(len(stories), "story", "stories")
+        console.print(f"{passed} of {total} passed", style="green" if good else "bold red")
         for letter in stack.dead_letters:
             console.print(f"not delivered: {letter['type']} {letter['subject']}", style="yellow")
         if keep:

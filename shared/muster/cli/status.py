@@ -25,6 +25,7 @@ from muster.objects.pods import Pod, PodTemplate
 from muster.objects.resources import POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
+from muster.objects.text import counted
 from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER, OPTED_OUT
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.owners import KINDS, parent_of, runs_as
@@ -246,7 +247,7 @@ def _of_pods(namespace: str, group: str, pods: Sequence[Pod], *, exists: bool) -
         return
     oldest = min((pod.metadata for pod in waiting), key=attrgetter("creation_timestamp", "name"))
     what, reason = f"podgroup/{group}", Reason.SCHEDULING_GATED
-    message = f"{len(waiting)} pod{'' if len(waiting) == 1 else 's'}"
+    message = counted(len(waiting), "pod")
     if not group:
         what, reason = f"pod/{oldest.name}", Reason.API_NOT_SERVED
         message += " with Muster's gate and no group: the API server dropped the field schedulingGroup"

@@ -11,6 +11,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from muster.local.stories.story import StoryRun
+from muster.objects.text import counted
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
@@ -87,7 +88,7 @@ def _check_lines(run: StoryRun, *, every_check: bool) -> Iterator[Text]:
         detail = f" ({check.detail})" if check.detail else ""
         yield Text(f"  {mark} {check.description}{detail}", _STYLES[mark])
     if not failed:
-        yield Text(f"  {len(run.checks)} checks passed")
+        yield Text(f"  {counted(len(run.checks), 'check')} passed")
 
 
 def _owner_tree(root: Object, objects: Objects) -> Tree:

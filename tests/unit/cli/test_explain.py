@@ -130,7 +130,7 @@ def refused(kind: str, message: str) -> b.Modifier:
 
 
 UNGATED = b.with_spec(schedulingGates=[])
-NOT_PLACED = refused("muster.dev/PodGroupsScheduled", "0 of 1 groups scheduled")
+NOT_PLACED = refused("muster.dev/PodGroupsScheduled", "0 of 1 group scheduled")
 GROUPED = [
     b.a_job(NOT_PLACED),
     b.a_pod_group(GROUP, refused("PodGroupInitiallyScheduled", NO_ROOM)),

@@ -46,7 +46,7 @@ def a_member(*modifiers: b.Modifier, name: str = "llama-0") -> Any:
 
 
 UNGATED = b.with_spec(schedulingGates=[])
-NO_ROOM = a_condition("PodGroupsScheduled", "Unschedulable", "0 of 1 groups scheduled")
+NO_ROOM = a_condition("PodGroupsScheduled", "Unschedulable", "0 of 1 group scheduled")
 NAMES_GROUP = a_condition("PodGroupsScheduled", "Unschedulable", f"{GROUP}: 0 of 2 bound")
 SCHEDULED = a_condition("PodGroupsScheduled", "Scheduled", "all", status="True")
 NO_GANG = a_condition("muster.dev/PodGroupsReady", "InvalidPolicy", "groups[0].name: is no DNS label")

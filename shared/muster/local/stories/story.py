@@ -14,6 +14,7 @@ from muster.local.stories.laws import LAWS
 from muster.local.stories.watching import Entry, TimelineRecorder
 from muster.objects import yaml_files
 from muster.objects.resources import NAMESPACES, PODS, by_kind
+from muster.objects.text import counted
 from muster.policy.group_labels import GROUP
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import group_of, is_gated, muster_conditions
@@ -173,7 +174,7 @@ def stamped_at_birth(history: Sequence[Entry], groups: Groups) -> Iterator[str]:
     """Every pod is created with the name of its group, one of each group with Muster's gate."""
     created = [entry for entry in history if entry.kind == "Pod" and entry.change == "ADDED"]
     if len(created) < sum(max(1, size) for size in groups.values()):
-        yield f"only {len(created)} pods were created"
+        yield f"only {counted(len(created), 'pod')} came"
     yield from (f"pod {one.name} was created without group" for one in created if not group_of(one.object))
     held = {group_of(entry.object) for entry in created if is_gated(entry.object)}
     for group in sorted({group_of(entry.object) for entry in created} - held):

@@ -9,6 +9,7 @@ from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
+from muster.objects.text import counted
 from muster.policy.group_labels import GATE, GATED
 from muster.policy.groups.gate_release import AnyGroup, OwnerGroups, held_groups, in_tree, root_of, was_placed
 from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
@@ -46,9 +47,7 @@ def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - e
     grouped = _plan_grouped(inputs, [pod for pod in gated if pod.pod_group_name and served])
     if not without_group:
         return grouped
-    message = (
-        f"{len(without_group)} pods run without a group: the scheduling API is off, or was at their creation"
-    )
+    message = f"{counted(len(without_group), 'pod')} without a group: the scheduling API is or was off"
     plan = Plan(Reason.API_NOT_SERVED, message, tuple(map(remove_gate, without_group)))
     if isinstance(grouped, NoOp):
         return plan
@@ -103,5 +102,5 @@ def _remove_gates(free: list[Pod], top: AnyGroup) -> Plan:
     if owner is not None:
         ref = ObjectRef(owner.api_version, owner.kind, namespace, owner.name, owner.uid)
         reply = Reply("lifted", ref, {"podGroup": top.metadata.name, "pods": len(free)})
-    message = f"{len(free)} pods of {top.ref}"
+    message = f"{counted(len(free), 'pod')} of {top.ref}"
     return Plan(Reason.GATES_LIFTED, message, tuple(map(remove_gate, free)), reply)

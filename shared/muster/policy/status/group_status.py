@@ -11,6 +11,7 @@ from functools import cached_property
 from muster.objects.meta import find_condition
 from muster.objects.pods import Pod
 from muster.objects.scheduling import PodGroup
+from muster.objects.text import counted
 from muster.policy.group_labels import GATE, GroupInstance
 from muster.policy.groups.gate_release import reasons_to_hold
 from muster.policy.reasons import Reason
@@ -71,7 +72,7 @@ class _GroupPods:
         return next(filter(None, map(refusal_of_pod, self.live)), None)
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.bound} of {max(self.needed, len(self.live))} pods bound"
+        return f"{self.name}: {self.bound} of {counted(max(self.needed, len(self.live)), 'pod')} bound"
 
 
 def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, GroupStatus]:
@@ -98,7 +99,7 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
 def placed_gang(group: PodGroup) -> GroupStatus:
     """Return the status of a placed gang that needs all its pods."""
     count = group.spec.scheduling_policy.min_count
-    return GroupStatus(Reason.SCHEDULED, f"{group.metadata.name}: {count} pods placed")
+    return GroupStatus(Reason.SCHEDULED, f"{group.metadata.name}: {counted(count, 'pod')} placed")
 
 
 def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
@@ -192,7 +193,7 @@ def _too_few_pods(pods: _GroupPods, version: str) -> GroupStatus | None:
     minimum = pods.group.spec.scheduling_policy.min_count if pods.group else 0
     if not pods.bound < pods.needed < minimum:
         return None
-    cause = f"minCount {minimum} is immutable in {version}, and {pods.needed} pods are left to run"
+    cause = f"minCount {minimum} is immutable in {version}, {counted(pods.needed, 'pod')} left to run"
     return GroupStatus(Reason.GANG_SIZE_FIXED, f"{pods}; {cause}: create the job again")
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from muster.objects.meta import is_true, turned_at
 from muster.objects.pods import Pod
 from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
+from muster.objects.text import counted
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
 from muster.policy.group_labels import REPLICATED_JOB, belongs_to, is_musters
 from muster.policy.groups.manifests import FALLBACK, PLAIN_GROUPS
@@ -142,7 +143,7 @@ def placed_status(
     if not runs.has_original_size or lost or stored_condition(owner, READY).get("status") == "False":
         return None
     statuses = {group.metadata.name: placed_gang(group) for group in groups}
-    exist = f"{len(groups)} of {len(groups)} PodGroups exist"
+    exist = f"{len(groups)} of {counted(len(groups), 'PodGroup')} created"
     ready = Condition(READY, true=True, reason=Reason.POD_GROUPS_EXIST, message=exist)
     scheduled = _scheduled(statuses, "")
     began = _started_at(owner, runner)
@@ -177,7 +178,7 @@ def _scheduled(groups: Mapping[str, GroupStatus], failed_create: str) -> Conditi
     worst = by_severity[0].reason if by_severity else Reason.SCHEDULED
     waiting = [group for group in by_severity if group.reason != Reason.SCHEDULED]
     messages = [group.message for group in waiting or by_severity]
-    done = f"{len(groups) - len(waiting)} of {len(groups)} groups scheduled"
+    done = f"{len(groups) - len(waiting)} of {counted(len(groups), 'group')} scheduled"
     message = f"{done}; {'; '.join(messages)}"
     if failed_create and any(group.reason in _MAY_LACK_PODS for group in waiting):
         message += f"; pods could not be created: {failed_create}"
@@ -200,7 +201,7 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in wanted if name not in existing]
     total = len(wanted) + len(wanted_composites)
-    exist = f"{total - len(missing)} of {total} PodGroups exist"
+    exist = f"{total - len(missing)} of {counted(total, 'PodGroup')} created"
     if missing:
         message = f"{exist}; missing: {', '.join(missing)}"
         return Condition(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muster.objects.text import counted
 from muster.policy import group_labels
 from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.model import GroupingFailure
@@ -149,7 +150,8 @@ class _TreeBuilder:
         largest = max([0, *labelled.sizes.values()])
         if asked is not None and asked > max(1, largest) and not self._kept:
             raise InvalidPolicyError(
-                f"{path}.schedulingPolicy.gang.minCount", f"{asked} is more than the group's {largest} pods"
+                f"{path}.schedulingPolicy.gang.minCount",
+                f"{asked} is more than the group's {counted(largest, 'pod')}",
             )
         group = replace(labelled, gang=gang, pinned=asked, settings=_settings(policy))
         if not self._kept:
@@ -208,7 +210,7 @@ def _check_composite(group: Group, path: str) -> None:
     if needed > max(1, group.child_groups):
         raise InvalidPolicyError(
             f"{path}.schedulingPolicy.gang.minGroupCount",
-            f"{needed} is more than the {group.child_groups} child groups that have pods",
+            f"{needed} is more than the {counted(group.child_groups, 'child group')} with pods",
         )
     below = [pod_set for leaf in group.leaves() for pod_set in leaf.pod_sets]
     schedulers = {pod_set.template.spec.scheduler_name for pod_set in below}

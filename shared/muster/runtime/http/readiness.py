@@ -72,7 +72,7 @@ class Readiness:
         self._not_granted = missing_permissions(*of)
         missing = ", ".join(sorted(map(str, self._not_granted)))
         where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
-        message = f"may not {missing} {where}: kubectl apply -k eventing/rbac" if missing else ""
+        message = f"may not {missing} {where}: apply the roles of its version" if missing else ""
         if message != self._logged_message:
             reason = Reason.PERMISSION_MISSING if message else Reason.PERMISSIONS_GRANTED
             fields = {"step": self._function, "reason": reason}
