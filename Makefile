@@ -7,6 +7,8 @@ export OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# `make run` installs less; it uses what `make setup` installed if that is there.
+LIGHT := $(VENV)/.ready-run
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check fmt manifests stage images release cluster cluster-down e2e record bench golden-update lock clean
@@ -16,14 +18,25 @@ help: ## Show what can be made
 
 setup: $(READY) ## Install the locked dependencies into .venv (every other target does it by itself)
 
-$(READY): requirements-dev.txt pyproject.toml
-	@echo "Installing the locked dependencies into $(VENV) ..."
+# A dot for each package, on any terminal and in a log.
+DOTS := { while read -r word rest; do case "$$word" in Collecting) printf .;; failed) exit 1;; esac; done; echo; }
+PIP := pip install --disable-pip-version-check
+define install
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
-	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@{ $(BIN)/$(PIP) --require-hashes -r $(1) || echo failed; } | $(DOTS)
+	@$(BIN)/$(PIP) --quiet --no-deps --no-build-isolation -e .
 	@touch $@
+endef
 
-run: $(READY) ## Watch gangs being scheduled on an embedded cluster, with Python alone
+$(READY): requirements-dev.txt pyproject.toml
+	@echo "Installing the locked dependencies into $(VENV), once; about a minute:"
+	$(call install,requirements-dev.txt)
+
+$(LIGHT): requirements-run.txt pyproject.toml
+	@echo "Installing what it needs into $(VENV), once; about half a minute:"
+	$(call install,requirements-run.txt)
+
+run: $(if $(wildcard $(READY)),$(READY),$(LIGHT)) ## Watch two Jobs with and without gangs on an embedded cluster, with Python alone
 	@$(BIN)/muster run
 
 # Modules are handed out whole, so that a stack that a module starts is started once, and in the order of testpaths,
@@ -94,6 +107,11 @@ lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --extra knative --extra server \
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements.txt
+	printf '%s\n' editables hatchling | uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
+	  --extra local -c requirements-dev.txt --no-emit-index-url --custom-compile-command "make lock" \
+	  pyproject.toml - -o requirements-run.txt
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
+	  --no-emit-index-url --custom-compile-command "make lock" docs/requirements.in -o requirements-docs.txt
 
 clean: ## Remove what was installed and cached here
 	rm -rf build $(VENV) .cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

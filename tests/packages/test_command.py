@@ -12,8 +12,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from tests.support.processes import PATIENCE, running
+from muster.cli import main
+from muster.local import comparison
+from tests.support.processes import MUSTER, PATIENCE, running
+
+
+def test_two_jobs_without_gangs_and_with_them() -> None:
+    """Each is placed in part; then one as a whole, and the other one as soon as it fits.
+
+    A locale without ticks gets none.
+    """
+    locale = {name: value for name, value in os.environ.items() if name != "PYTHONUTF8"} | {"LC_ALL": "C"}
+    ran = subprocess.run(
+        [*MUSTER, "run"], env=locale, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    plain, _, gangs = ran.stdout.partition("\nThe same Jobs with Muster\n")
+    assert plain.count(" 27 of 30 pods are placed: waits for 3 more\n") == 2, ran.stdout
+    placed = re.findall(r" (\d+) of 30 pods are placed: (\w+)", gangs)
+    assert placed == [("30", "runs"), ("0", "Unschedulable"), ("30", "runs")]
+    assert "\nx Every GPU is taken" in plain
+    assert "\n+ A Job holds all of its GPUs or none" in gangs
+    assert ran.stdout.isascii()
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_what_is_not_shown_in_time_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is said to have happened that did not."""
+    monkeypatch.setattr(comparison, "TIMEOUT_SECONDS", 0.0)
+    ran = CliRunner().invoke(main, ["run"])
+    assert (ran.exit_code, ran.output.count("took too long")) == (1, 2)
+    assert "Every GPU" not in ran.output
 
 
 @pytest.fixture(scope="module")

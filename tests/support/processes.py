@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import signal
 import subprocess
@@ -25,7 +26,11 @@ class MusterProcess:
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             self._process = subprocess.Popen(
-                [*MUSTER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                [*MUSTER, *arguments],
+                env=os.environ | {"PYTHONUTF8": "1"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
             )
         finally:
             signal.signal(signal.SIGINT, handler)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import click
+from rich.console import Console
 
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
 from muster.cli.common import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.overlays import overlay_option
 from muster.cluster.kubeconfig import Kubeconfig
-from muster.local import display
+from muster.local import comparison, display
 from muster.local.stack import Stack
 from muster.local.stories.story import STORIES, LocalStory, StoryRun, story_named
 from muster.local.stories.watching import TimelineRecorder
@@ -28,32 +33,41 @@ _SETTLE_SECONDS = 2.0
 
 _TICK_SECONDS = 0.5
 
+_EACH_HOLDS_A_PART = "Every GPU is taken and no Job runs: each waits for what the other one holds."
+_ALL_OR_NOTHING = (
+    "A Job holds all of its GPUs or none, so one runs at once, and the other one as soon as it fits."
+)
+
 _EXAMPLE = Path(display.__file__).parent / "stories" / "indexed-job.yaml"
 """A Job to try out."""
 
 _NAMES = ", ".join(story.name for story in STORIES)
+_ALL = "all"
 
 
 @click.command(
     "run",
-    help=f"""Run the local stack and its stories: {_NAMES}.
+    help=f"""Show what gangs are for, in ten seconds, or run stories: {_NAMES}.
 
-    An embedded API server with the admission policies, simulated Trainer, JobSet, Job controller, scheduler
-    and kubelets, the functions, and a source and a broker that are wired by eventing/. Every story is watched
-    from its beginning to its end: which groups its job gets, on which nodes their pods are placed, and
-    whether every check passed. Exits with 0 only if all stories passed.
+    Without options two Jobs want the GPUs of one cluster, first on plain Kubernetes, then with Muster.
+    Everything runs on this machine: an embedded API server with the admission policies, simulated Trainer,
+    JobSet, Job controller, scheduler and kubelets, the functions, and a source and a broker that are wired by
+    eventing/. A story is watched from its beginning to its end: which groups its job gets, on which nodes
+    their pods are placed, and whether every check passed. Exits with 0 only if all passed.
 
     With --kubeconfig no server is started and no story runs: the local source, broker and functions work on
     the current context of that file until Ctrl-C. Nothing is installed in the cluster. Pods are stamped only
     where the policies of eventing/admission were applied.
     """,
 )
-@click.option("--story", "names", multiple=True, metavar="NAME", help="Run only this story; repeatable.")
+@click.option(
+    "--story", "names", multiple=True, metavar="NAME", help=f"Run this story; repeatable. Or: {_ALL}."
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print every check, and what every function does.")
 @click.option(
     "--keep",
     is_flag=True,
-    help="Keep the stack running after the stories, with a kubeconfig for kubectl, and show your own jobs.",
+    help="Keep the stack running afterwards, with a kubeconfig for kubectl, and show your own jobs.",
 )
 @click.option(
     "--kubeconfig",
@@ -68,21 +82,21 @@ def command(
 ) -> None:
     """Run the stack; the help text is in the decorator because it lists the stories."""
     with errors_as_bad_input():
-        stories = [story_named(name) for name in names] or list(STORIES)
+        stories = list(STORIES) if _ALL in names else [story_named(name) for name in names]
     if kubeconfig is not None and names:
         raise BadInput("--story: cannot be used with --kubeconfig")
     interrupt_by_signals()
     logging.getLogger("eventing").addHandler(logging.NullHandler())
     if kubeconfig is None:
         with cluster_errors("the local stack"):
-            _run_stories(stories, overlay, verbose=verbose, keep=keep)
+            _run_embedded(stories, overlay, verbose=verbose, keep=keep)
     else:
         with connected(KubeconfigOptions(kubeconfig), "run") as connection:
             _serve_cluster(connection.kubeconfig, overlay)
 
 
-def _run_stories(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool, keep: bool) -> None:
-    """Run stories on the embedded cluster and print their reports; the exit status is 1 if one failed."""
+def _run_embedded(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool, keep: bool) -> None:
+    """Run stories, or the comparison if there are none; the exit status is 1 if something failed."""
     console = display.console()
     lines = display.Lines(console)
     activities: list[Activity] = []
@@ -92,27 +106,77 @@ def _run_stories(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool,
         if verbose:
             lines.add_activity(activity)
 
+    if not stories:
+        console.print("Two Jobs want the same GPUs. This takes about ten seconds, on this machine alone.")
+    good = bool(stories) or _shown(lines, comparison.show_plain, "Plain Kubernetes", _EACH_HOLDS_A_PART)
     with Stack(overlay, listen) as stack, TimelineRecorder(stack.client) as recorder:
-        passed = 0
-        for story in stories:
-            run = StoryRun(story, stack.client, recorder)
-            passed += run.run()
-            stack.settle(_SETTLE_SECONDS)
-            console.print(display.story_report(run, list(activities), every_check=verbose))
-        good = passed == len(stories)
-        total = counted(len(stories), "story", "stories")
-        console.print(f"{passed} of {total} passed", style="green" if good else "bold red")
+        if stories:
+            good = _tell(stories, stack, recorder, activities, console, every_check=verbose)
+        else:
+            show = partial(comparison.show_gangs, stack, recorder)
+            good &= _shown(lines, show, "The same Jobs with Muster", _ALL_OR_NOTHING)
         for letter in stack.dead_letters:
             console.print(f"not delivered: {letter['type']} {letter['subject']}", style="yellow")
         if keep:
             verbose = True
-            of_stories = {story.namespace for story in stories}
+            own = {*(story.namespace for story in stories), *comparison.TEAMS}
             with tempfile.TemporaryDirectory(prefix="muster-") as folder:
                 for line in _how_to_use(stack, Path(folder) / "kubeconfig"):
                     console.print(line, soft_wrap=True)
-                _wait(lambda: lines.add_jobs(_outside(recorder.objects(), of_stories)))
+                _wait(lambda: lines.add_jobs(_outside(recorder.objects(), own)))
+        elif not stories:
+            console.print(_next_commands(), highlight=False)
     if not good:
         raise SystemExit(1)
+
+
+def _shown(
+    lines: display.Lines, show: Callable[[Callable[[str], None]], None], title: str, conclusion: str
+) -> bool:
+    """Show one side of the comparison; return whether it went as told."""
+    lines.add_heading(title)
+    try:
+        show(lines.add)
+    except comparison.NotShownError:
+        lines.add_result("this took too long: is the machine busy?", good=False)
+        return False
+    lines.add_result(conclusion, good=conclusion == _ALL_OR_NOTHING)
+    return True
+
+
+def _tell(
+    stories: Sequence[LocalStory],
+    stack: Stack,
+    recorder: TimelineRecorder,
+    activities: Sequence[Activity],
+    console: Console,
+    *,
+    every_check: bool,
+) -> bool:
+    """Run stories and print their reports; return whether all passed."""
+    passed = 0
+    for story in stories:
+        run = StoryRun(story, stack.client, recorder)
+        passed += run.run()
+        stack.settle(_SETTLE_SECONDS)
+        console.print(display.story_report(run, list(activities), every_check=every_check))
+    good = passed == len(stories)
+    total = counted(len(stories), "story", "stories")
+    console.print(f"{passed} of {total} passed", style="green" if good else "bold red")
+    return good
+
+
+def _next_commands() -> str:
+    """Return what to type next, as `muster` was typed here."""
+    muster = "muster" if shutil.which("muster") else sys.argv[0]
+    commands = {
+        "run --story torch": f"a TrainJob; others: {_NAMES}",
+        "run --keep": "the cluster stays, for kubectl and jobs of your own",
+        f"explain {os.path.relpath(_EXAMPLE)}": "what becomes of a job, before it exists",
+    }
+    typed = {f"  {muster} {words}": text for words, text in commands.items()}
+    width = max(map(len, typed))
+    return "\n".join(("Next:", *(f"{words:<{width}}   # {text}" for words, text in typed.items())))
 
 
 def _outside(objects: Objects, namespaces: set[str]) -> Objects:

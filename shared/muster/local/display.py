@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import io
+import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,10 +26,26 @@ _PLAIN_WIDTH = 160
 """Columns of output that goes into a file or a pipe."""
 
 
+_IN_ASCII = {GOOD: "+", WAITING: "...", BAD: "x"}
+
+
 def console() -> Console:
-    """Return a console for standard output: as wide as the terminal, else of 160 columns."""
+    """Return a console for standard output: as wide as the terminal, else of 160 columns.
+
+    It prints ASCII in a locale without ticks, which Python hides behind UTF-8 if it is C or POSIX (PEP 540).
+    """
+    hidden = sys.flags.utf8_mode and "PYTHONUTF8" not in os.environ
+    if isinstance(sys.stdout, io.TextIOWrapper) and (hidden or "utf" not in sys.stdout.encoding.lower()):
+        codecs.register_error("muster", _in_ascii)
+        sys.stdout.reconfigure(encoding="ascii", errors="muster")
     stdout = Console(highlight=False)
     return stdout if stdout.is_terminal else Console(highlight=False, width=_PLAIN_WIDTH)
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    """Return the replacement of characters that the locale lacks, as an error handler of `codecs` does."""
+    assert isinstance(error, UnicodeEncodeError)  # noqa: S101 - standard output encodes
+    return "".join(_IN_ASCII.get(one, "?") for one in error.object[error.start : error.end]), error.end
 
 
 def owner_trees(objects: Objects) -> list[Tree]:
@@ -41,6 +61,20 @@ class Lines:
         self._console = console
         self._since = time.time()
         self._shown: set[str] = set()
+
+    def add_heading(self, text: str) -> None:
+        """Print a heading; times count from it."""
+        self._since = time.time()
+        self._console.print(f"\n{text}", style="bold")
+
+    def add(self, text: str) -> None:
+        """Print what has just happened."""
+        self._console.print(f"{time.time() - self._since:7.2f}s   {text}", markup=False, soft_wrap=True)
+
+    def add_result(self, text: str, *, good: bool) -> None:
+        """Print what came of it."""
+        mark = GOOD if good else BAD
+        self._console.print(f"{mark} {text}", style=_STYLES[mark], soft_wrap=True)
 
     def add_activity(self, activity: Activity) -> None:
         """Print an activity if the function wrote or failed."""
