@@ -33,7 +33,7 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs | PlacedInputs:
     """Return the owner with its status if its groups tell it; else with its Jobs, pods and groups.
 
-    While pods are missing, also why none could be created.
+    While pods or Jobs are missing, also why none could be created.
     """
     chain = read_chain(cluster, subject)
     if isinstance(chain.subject, ManagedPodGroup) and chain.root is not None and chain.subject.placed:
@@ -47,9 +47,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs | PlacedInp
     if isinstance(resolved, NoOp):
         return ConditionInputs(resolved, LiveMembers())
     members = read_members(cluster, live, resolved)
-    missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
-    message = failed_create(cluster, members.jobs) if missing else ""
-    return ConditionInputs(resolved, members, message)
+    return ConditionInputs(resolved, members, failed_create(cluster, live, resolved, members))
 
 
 STEP = Step(
@@ -60,11 +58,7 @@ STEP = Step(
     execute=execute.in_order,
     other_events=owner_of,
     swept=sweep.owners,
-    lists=(
-        sweep.ALL_PODS,
-        *sweep.groups_and_owners(),
-        sweep.Listing(EVENTS, fields="reason=FailedCreate"),
-    ),
+    lists=(sweep.ALL_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS
     | permissions.READ_COMPOSITES
     | permissions.REPORT_TO_OWNERS

@@ -302,8 +302,7 @@ def _conditions_now(
     members = read_members(cluster, live, resolved)
     if not (members.pods or members.groups):
         return
-    missing = len(members.pods) < sum(job.spec.parallelism for job in members.jobs)
-    events = failed_create(cluster, members.jobs) if missing else ""
+    events = failed_create(cluster, live, resolved, members)
     for condition in owner_status(resolved, members, events, now).conditions:
         since = _since(live, condition)
         reason = f"{condition.reason} since {since}" if since else str(condition.reason)

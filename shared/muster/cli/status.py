@@ -33,6 +33,7 @@ from muster.policy.owners.job import JobSpec, JobTemplate, grouped_by_others
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.status.conditions import READY, SCHEDULED
+from muster.policy.status.group_status import with_shortfall
 
 
 class State(StrEnum):
@@ -236,7 +237,8 @@ def _of_group(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
     elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
         condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
         since = condition.get("lastTransitionTime") or ""
-        yield Item(metadata.namespace, what, State.WAITING, since, *group.refusal)
+        reason, message = group.refusal
+        yield Item(metadata.namespace, what, State.WAITING, since, reason, with_shortfall(message, pods))
 
 
 def _of_pods(namespace: str, group: str, pods: Sequence[Pod], *, exists: bool) -> Iterator[Item]:

@@ -15,7 +15,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from muster.local.stories.story import StoryRun
+from muster.objects.pods import Pod
+from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
+from muster.policy.status.group_status import with_shortfall
 from muster.replay.activity import Activity
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
@@ -161,6 +164,8 @@ def _group_label(group: Object, objects: Objects) -> Text:
     text = f"{'gang' if gang else 'basic'} {template} {bound}/{expected} "
     text += f"on {places}" if nodes else "pods have a node"
     text += f", {gated} gated" if gated else ""
+    refusal = PodGroup.read(group).refusal
+    text += f": {with_shortfall(refusal[1], map(Pod.read, pods))}" if refusal else ""
     return _label(text, GOOD if bound >= expected else WAITING)
 
 

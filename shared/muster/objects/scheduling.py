@@ -109,9 +109,17 @@ class Workload(KubernetesObject):
         yield from _walk(self.spec, "")
 
 
+class WorkloadRef(View):
+    """The template, and its Workload, that a group says it was made from; the scheduler reads neither."""
+
+    workload_name: str = ""
+    template_name: str = ""
+
+
 class PodGroupSpec(View):
     """The spec of a PodGroup; all but `minCount` is fixed at creation."""
 
+    workload_ref: WorkloadRef | None = None
     scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
     parent_composite_pod_group_name: str = ""
     priority_class_name: str = ""

@@ -19,10 +19,12 @@ def _reasons(story: RealStory) -> list[str]:
 
 
 def test_a_gang_that_does_not_fit_waits_as_a_whole_until_it_does(story: RealStory) -> None:
-    """Nothing is bound and the owner says why; with one more node all are bound."""
+    """Nothing is bound and the owner says how much is missing; with one more node all are bound."""
     story.add_nodes(3)
     story.create(a_job("big", pods=4, cpu=6))
     story.wait_for_reason("Job", "big", "PodGroupsScheduled", "Unschedulable")
+    said = story.message("Job", "big", "PodGroupsScheduled")
+    assert "3 of 4 pods would fit; the next lacks cpu on 3 of 3 nodes; pod group" in said
     story.recording.quiet()
     assert story.nodes_of_pods() == {}
 

@@ -7,7 +7,7 @@ import pytest
 from tests.cluster import manifests
 from tests.cluster.api import STRATEGIC_PATCH
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, with_policy
+from tests.e2e.support.owners import Object, a_job, a_jobset, with_policy
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -44,6 +44,23 @@ def test_a_quota_that_lets_half_a_gang_in_holds_all_of_it(story: RealStory) -> N
 
     story.patch(created, {"spec": {"hard": {"pods": "10"}}})
     story.wait("four pods run", lambda now: now.running() == 4)
+
+
+def test_a_jobset_that_cannot_create_its_jobs_says_what_its_controller_says(
+    story: RealStory, muster_on_it: Muster
+) -> None:
+    """JobSet reports it in an Event alone; the condition of the JobSet quotes it after the next sweep."""
+    hard = {"hard": {"count/jobs.batch": "0"}}
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"}, "spec": hard}
+    created = story.create(quota)
+    story.wait_for(created, "it is enforced", lambda now: bool(now.get("status", {}).get("hard")))
+    story.create(a_jobset("sim", {"workers": (1, 2)}))
+    story.wait("an Event says why", lambda now: "exceeded quota" in now.messages("JobCreationFailed"))
+    muster_on_it.sweep()
+    story.wait(
+        "the condition quotes it",
+        lambda now: "exceeded quota" in now.message("JobSet", "sim", "PodGroupsScheduled"),
+    )
 
 
 def _of_index(story: RealStory, index: str) -> Object:

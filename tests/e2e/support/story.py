@@ -252,6 +252,10 @@ class RealStory:
         """Return the reason of an owner's condition, empty without it."""
         return self._condition(kind, name, of_type).get("reason", "")
 
+    def message(self, kind: str, name: str, of_type: str) -> str:
+        """Return the message of an owner's condition, empty without it."""
+        return self._condition(kind, name, of_type).get("message", "")
+
     def messages(self, reason: str) -> str:
         """Return the messages of all Events with a reason, one a line."""
         events = self.recording.now("Event").values()

@@ -34,13 +34,17 @@ def a_tree(*nodes: str, status: str = "True", reason: str = "Scheduled") -> list
     return [job, group, *pods]
 
 
+REFUSED = a_tree("", "", status="False", reason="Unschedulable")
+b.with_condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "no room")(REFUSED[1])
+
+
 @pytest.mark.parametrize(
     ("objects", "owner", "group"),
     [
         pytest.param(
-            a_tree("", "", status="False", reason="Unschedulable"),
+            REFUSED,
             "Job team-a/llama  Unschedulable ✘",
-            "gang main 0/2 pods have a node, 2 gated …",
+            "gang main 0/2 pods have a node, 2 gated: no room …",
             id="refused",
         ),
         pytest.param(

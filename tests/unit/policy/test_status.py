@@ -112,12 +112,12 @@ OF_136: dict[str, Any] = {"groups": [PLACED], "scheduling": SchedulingApi("v1alp
 ONE_DONE = b.a_job(b.with_status(completedIndexes="0"))
 
 
-def _foreign(min_count: int = 2) -> Observed:
+def _foreign(min_count: int = 2, workload: str = "") -> Observed:
     """The gang's group, which a user created under its name."""
     stranger = b.labelled({"app.kubernetes.io/managed-by": "someone", "muster.dev/owner-uid": ""})
-    return b.observed(
-        workload=b.a_workload(), groups=[b.a_pod_group(NAME, stranger, min_count=min_count)], pods=FREE
-    )
+    of = b.with_spec(workloadRef={"workloadName": workload, "templateName": "main"} if workload else None)
+    group = b.a_pod_group(NAME, stranger, of, min_count=min_count)
+    return b.observed(workload=b.a_workload(), groups=[group], pods=FREE)
 
 
 def _fallback(text: str) -> Observed:
@@ -136,7 +136,9 @@ REFUSED_BY_API = _fallback("RefusedByApi: no such: class")
         (SHRUNK, "PodGroupsScheduled", ("False", FIXED), ("v1alpha2", 2, 1)),
         (GROWN, READY, ("True", FIXED), ("v1alpha2", 2, 3)),
         (_foreign(), READY, ("True", "PodGroupsExist"), ("Job team-a/llama", NAME)),
+        (_foreign(workload="llama-86f65b7bb7"), READY, ("True", "PodGroupsExist"), (NAME,)),
         (_foreign(3), READY, ("False", "NotMusters"), (NAME, 3, 2)),
+        (_foreign(workload="theirs"), READY, ("False", "NotMusters"), (NAME, "theirs", "llama-86f65b7bb7")),
         (REFUSED_BY_API, READY, ("False", "RefusedByApi"), (NAME, "no such: class")),
         (_fallback("whatever"), READY, ("False", "NotMusters"), (NAME,)),
     ],

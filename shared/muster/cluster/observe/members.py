@@ -168,12 +168,25 @@ def _pod_group_name(pod: Object) -> str:
     return name
 
 
-def failed_create(cluster: Cluster, jobs: tuple[Job, ...]) -> str:
-    """Return the message of the Jobs' latest FailedCreate Event: a full quota is reported nowhere else."""
-    uids = {job.metadata.uid for job in jobs}
+def failed_create(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner, members: LiveMembers) -> str:
+    """Return the latest Event about Jobs or pods that an owner lacks: a full quota is reported nowhere else.
+
+    The Job controller writes FailedCreate on the Job, JobSet JobCreationFailed on the JobSet (v0.12.0,
+    pkg/controllers/jobset_controller.go).
+    """
+    jobs, runner = members.jobs, live.runner
+    first_jobs = sum(pod_set.jobs for pod_set in resolved.pod_sets.pod_sets if not pod_set.waits_for)
+    if runner is None:
+        return ""
+    if len(jobs) < first_jobs:
+        uids, reason = {runner.metadata.uid}, "JobCreationFailed"
+    elif len(members.pods) < sum(job.spec.parallelism for job in jobs):
+        uids, reason = {job.metadata.uid for job in jobs}, "FailedCreate"
+    else:
+        return ""
     messages = (
         (event.get("lastTimestamp") or event.get("eventTime") or "", event.get("message") or "")
-        for event in cluster.list(EVENTS, jobs[0].metadata.namespace, fields="reason=FailedCreate")
+        for event in cluster.list(EVENTS, runner.metadata.namespace, fields=f"reason={reason}")
         if event["involvedObject"].get("uid") in uids
     )
     return max(messages, default=("", ""))[1]

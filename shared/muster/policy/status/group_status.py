@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ WORST_FIRST = (
 
 BINDING_TIME = timedelta(seconds=5)
 """How long the binding of placed pods usually takes at most."""
+
+_FIT = re.compile(r"minCount \((\d+)\) cannot be satisfied: (\d+) scheduled")
+_NO_NODE = re.compile(r"0/(\d+) nodes are available: (.+?)\.(?: |$)")
 
 
 @dataclass(frozen=True)
@@ -129,6 +133,36 @@ def groups_bound_alone(members: LiveMembers, now: datetime) -> set[str]:
     }
 
 
+def with_shortfall(refusal: str, pods: Iterable[Pod]) -> str:
+    """Return a refusal of a group after what its pods lack, as far as the refusals tell it.
+
+    The scheduler (v1.37.1, schedule_one_podgroup.go) tries one pod after another, up to the one without which
+    minCount is out of reach. A pod that fits nowhere has a refusal of its own (FitError), the others have the
+    group's. Without one of its own none was tried, and the figure would say nothing.
+    """
+    refusals = [refusal, *(one.message for one in map(refusal_of_pod, pods) if one)]
+    lacks = next(filter(None, map(_lacks, refusals)), "")
+    fit = next(filter(None, map(_FIT.search, refusals)), None)
+    if not lacks:
+        return refusal
+    if fit is None or fit[1] == "1":
+        return f"a pod {lacks}; {refusal}"
+    racks = re.search("0/([2-9]|[0-9]{2,}) placements", fit.string)
+    place = f" in the first of {racks[1]} placements" if racks else ""
+    return f"{fit[2]} of {fit[1]} pods would fit{place}; the next {lacks}; {refusal}"
+
+
+def _lacks(refusal: str) -> str:
+    """Return `lacks cpu on 3 of 3 nodes`, or all reasons where others are among them; "" if it has none."""
+    nodes = _NO_NODE.match(refusal)
+    if nodes is None:
+        return ""
+    found = [re.fullmatch(r"(\d+) Insufficient (\S+)", reason) for reason in nodes[2].split(", ")]
+    if None in found:
+        return f"fits on none of {nodes[1]} nodes: {nodes[2]}"
+    return "lacks " + " and ".join(f"{one[2]} on {one[1]} of {nodes[1]} nodes" for one in found if one)
+
+
 def refusal_of_pod(pod: Pod) -> GroupStatus | None:
     """Return the scheduler's refusal of a pod: after a restart its group keeps its old condition."""
     condition = find_condition(pod.status.conditions, "PodScheduled")
@@ -149,7 +183,7 @@ def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
     if group.refusal is not None and not pods.bound:
         error = group.refusal[0] == Reason.SCHEDULER_ERROR
         reason = Reason.SCHEDULER_ERROR if error else Reason.UNSCHEDULABLE
-        return GroupStatus(reason, f"{pods}; {group.refusal[1] or group.refusal[0]}")
+        return GroupStatus(reason, f"{pods}; {with_shortfall(group.refusal[1] or group.refusal[0], live)}")
     gates = {gate for pod in live for gate in pod.gates}
     if gates:
         musters = f"Muster's, kept: {why_held}" if why_held else "Muster's, about to be removed"
@@ -159,7 +193,7 @@ def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
         return GroupStatus(Reason.WAITING_FOR_PODS, f"{pods}; {len(live)} exist")
     refused = pods.refusal
     if refused is not None and not _placed_after_refusals(group, pods):
-        return GroupStatus(refused.reason, f"{pods}; {refused.message}")
+        return GroupStatus(refused.reason, f"{pods}; {with_shortfall(refused.message, live)}")
     if not (group.placed and all(pod.bound or _is_being_bound(pod, group) for pod in live)):
         return GroupStatus(Reason.WAITING_FOR_SCHEDULER, str(pods))
     return _scheduled(pods, group)

@@ -205,9 +205,9 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
     if missing:
         message = f"{exist}; missing: {', '.join(missing)}"
         return Condition(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)
-    foreign, never_placed = _foreign_groups(resolved, members, of_workload)
-    if never_placed:
-        message = "; ".join([foreign, *never_placed])
+    foreign, wrong = _foreign_groups(resolved, members, of_workload)
+    if wrong:
+        message = "; ".join([foreign, *wrong])
         return Condition(READY, true=False, reason=Reason.NOT_MUSTERS, message=message)
     notes: list[_Note] = [(None, foreign)] if foreign else []
     notes += _wrong_sizes(resolved, members)
@@ -248,27 +248,29 @@ def _fallback_failure(
 def _foreign_groups(
     resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[WantedGroup, ...]
 ) -> tuple[str, list[str]]:
-    """Return, as text, the owner's groups that Muster did not create, and those that are never placed.
+    """Return, as text, the owner's groups that Muster did not create, and why some are not what it needs.
 
     A group that a user created under the stamped name is adopted: its pods are placed as it says (KEP-5547).
+    It may name no Workload, or the owner's; with a minimum that its pods never reach it is never placed.
     """
     existing = existing_groups(members)
     children = child_groups(wanted, existing)
     names: dict[str, list[str]] = {}
-    never_placed = []
+    workload = resolved.own or resolved.live.workload
+    wrong = []
     for one in wanted:
         group = existing.get(one.key)
         if group is None or belongs_to(group.metadata.labels, resolved.root.uid):
             continue
         names.setdefault(f"{group.kind}s", []).append(one.name)
         most = children[one.name] if one.composite else one.pods
-        minimum = group.spec.scheduling_policy.needs
+        minimum, template = group.spec.scheduling_policy.needs, group.spec.workload_ref
         if minimum > max(most, 1):
-            never_placed.append(
-                f"{one.name} has {group.minimum_field} {minimum} and {most} {group.member_kind}"
-            )
+            wrong.append(f"{one.name} has {group.minimum_field} {minimum} and {most} {group.member_kind}")
+        if template and workload and template.workload_name != workload.metadata.name:
+            wrong.append(f"{one.name} names Workload {template.workload_name}, not {workload.metadata.name}")
     named = "; ".join(f"{kind} {', '.join(of_kind)}" for kind, of_kind in names.items())
-    return f"not created by Muster for {resolved.root}: {named}" if named else "", never_placed
+    return f"not created by Muster for {resolved.root}: {named}" if named else "", wrong
 
 
 def _wrong_sizes(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[_Note]:
