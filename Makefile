@@ -101,14 +101,14 @@ golden-update: $(READY) ## Write golden plans, explanations, counts and schemas 
 	$(BIN)/pytest --quiet --muster-update
 	@git --no-pager diff --stat
 
-DEV := --extra local --extra knative --extra traces --extra dev
+DEV := --extra knative --extra traces --extra dev
 lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 $(DEV) \
 	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements-dev.txt
-	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --extra knative --extra server \
-	  --no-emit-index-url --custom-compile-command "make lock" pyproject.toml -o requirements.txt
+	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 --group pyproject.toml:image \
+	  --no-emit-index-url --custom-compile-command "make lock" -o requirements.txt
 	printf '%s\n' editables hatchling | uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
-	  --extra local -c requirements-dev.txt --no-emit-index-url --custom-compile-command "make lock" \
+	  -c requirements-dev.txt --no-emit-index-url --custom-compile-command "make lock" \
 	  pyproject.toml - -o requirements-run.txt
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
 	  --no-emit-index-url --custom-compile-command "make lock" docs/requirements.in -o requirements-docs.txt

@@ -62,6 +62,12 @@ def test_the_wheel_has_one_package(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name]
 
 
+def test_the_command_is_a_plugin_of_kubectl(installed: Installed, tmp_path: Path) -> None:
+    """kubectl runs `kubectl-muster` for `kubectl muster`; what was mistyped is guessed."""
+    ran = installed.run("kubectl-muster", "gett", cwd=tmp_path)
+    assert ran.stdout == "muster: No such command 'gett'. Did you mean 'get'? See kubectl muster --help\n"
+
+
 @pytest.mark.timeout(180)  # it is followed as a whole
 def test_the_commands_of_the_tutorial(installed: Installed, tmp_path: Path) -> None:
     """Five tests pass at the end, and the step is among the others in `muster run`."""

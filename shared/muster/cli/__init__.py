@@ -7,23 +7,41 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
-COMMANDS = {
-    "apiserver": "Serve the embedded API server alone.",
-    "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
-    "explain": "Explain how a job is grouped, why, and what it waits for; or a pod, group or policy.",
-    "lint": "Check policies and group labels in manifests, for CI.",
-    "new-step": "Write the folder of a step of your own, with manifests and a test.",
-    "plan": "Print a function's plan for an event, without a server.",
-    "record": "Record the events of a cluster into a file.",
-    "redrive": "List events that no function accepted, or send them again.",
-    "replay": "Replay recorded events through the functions, on the embedded API server.",
-    "run": "Run the whole local stack and watch gangs being scheduled.",
-    "status": "List what waits in a cluster, since when, and why.",
+GROUPS = {
+    "Try": {
+        "run": "Run the whole local stack and watch gangs being scheduled.",
+    },
+    "Operate": {
+        "get": "List gangs: groups placed, pods bound, nodes, and why a gang waits; live with -w.",
+        "status": "List what waits in a cluster, since when, and why.",
+        "explain": "Explain how a job is grouped, why, and what it waits for; or a pod, group or policy.",
+        "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
+        "lint": "Check policies and group labels in manifests, for CI.",
+        "redrive": "List events that no function accepted, or send them again.",
+    },
+    "Develop": {
+        "new-step": "Write the folder of a step of your own, with manifests and a test.",
+        "plan": "Print a function's plan for an event, without a server.",
+        "record": "Record the events of a cluster into a file.",
+        "replay": "Replay recorded events through the functions, on the embedded API server.",
+        "apiserver": "Serve the embedded API server alone.",
+    },
 }
+COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
+
+EXAMPLES = """\b
+Examples:
+  muster run                      five stories on a cluster in this process
+  muster get -A                   every gang of your cluster
+  muster explain job/llama        why it waits, and what comes next
+  muster replay incident.jsonl    what the functions make of a recording
+"""
 
 INTERRUPTED = 128 + signal.SIGINT
 """The exit status after Ctrl-C, as a shell has it."""
@@ -42,23 +60,45 @@ class _Subcommands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - likewise
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_max=12)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of these arguments; of one that does not exist, similar names are listed."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            raise click.exceptions.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=error.ctx) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands that begin with a text, without importing them."""
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items()]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(item for item in names if item.value.startswith(incomplete)), *options]
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run a command and exit: 0, 1 if it failed, 2 for bad input."""
         # Libraries log connection errors, which the commands report in their own words.
         logging.getLogger().addHandler(logging.NullHandler())
+        # kubectl runs what is called kubectl-muster for `kubectl muster`.
+        program = "kubectl muster" if Path(sys.argv[0]).name.startswith("kubectl-") else "muster"
         try:
-            code = super().main(args, *rest, **{**options, "prog_name": "muster", "standalone_mode": False})
+            code = super().main(args, *rest, **{**options, "prog_name": program, "standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(error.exit_code)
         except click.ClickException as error:
             text = " ".join(error.format_message().split())
             if isinstance(error, click.UsageError):
-                path = error.ctx.command_path if error.ctx else "muster"
-                text = f"{text.removesuffix('.')}; see {path} --help"
+                path = error.ctx.command_path if error.ctx else program
+                text = (
+                    f"{text} See {path} --help"
+                    if text.endswith("?")
+                    else f"{text.removesuffix('.')}; see {path} --help"
+                )
             click.echo(f"muster: {text}", err=True)
             sys.exit(error.exit_code)
         except click.Abort:
@@ -71,7 +111,12 @@ class _Subcommands(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-@click.command("muster", cls=_Subcommands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "muster",
+    cls=_Subcommands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES,
+)
 @click.version_option(package_name="muster-gangs")
 def main() -> None:
-    """Gang scheduling for Kubernetes jobs: try it, plan it, replay it, on this machine."""
+    """Gang scheduling for Kubernetes jobs: look at gangs of a cluster, or try them on this machine."""

@@ -39,6 +39,17 @@ class Connection:
         """The namespace of the context."""
         return self.kubeconfig.namespace
 
+    def place(self, namespace: str, *, everywhere: bool) -> str:
+        """Return the namespace that -n and -A name, "" for all; by default that of the context.
+
+        Raises:
+            CommandError: the namespace does not exist.
+        """
+        place = "" if everywhere else namespace or self.namespace
+        if place:
+            self.require_namespace(place)
+        return place
+
     def require_namespace(self, name: str) -> None:
         """Raise CommandError if a namespace does not exist; one that may not be read may exist."""
         with suppress(Forbidden):
@@ -60,6 +71,37 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*arguments, options=KubeconfigOptions(kubeconfig, context), **others)
 
     return with_options
+
+
+def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add -n and -A to a command, which gets them as the arguments `namespace` and `everywhere`."""
+
+    @click.option(
+        "-n",
+        "--namespace",
+        default="",
+        help="Only this namespace; default: the context's.",
+        shell_complete=complete_namespaces,
+    )
+    @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
+    @functools.wraps(command)
+    def with_options(*arguments: Any, namespace: str, everywhere: bool, **others: Any) -> Any:
+        if everywhere and namespace:
+            raise BadInput("-A: cannot be used with -n")
+        return command(*arguments, namespace=namespace, everywhere=everywhere, **others)
+
+    return with_options
+
+
+def complete_namespaces(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the namespaces of the cluster that begin with a text; none if they cannot be listed."""
+    options = KubeconfigOptions(ctx.params.get("kubeconfig"), ctx.params.get("context") or "")
+    try:
+        with connected(options, "complete") as cluster:
+            names = [body["metadata"]["name"] for body in cluster.client.list(NAMESPACES)]
+    except CommandError:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
 
 
 @contextmanager

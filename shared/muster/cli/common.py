@@ -6,12 +6,14 @@ import json
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import click
 import yaml
 
+from muster.objects.meta import read_time
 from muster.replay.files import BadFileError
 
 STDIN = "-"
@@ -69,3 +71,13 @@ def echo_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         click.echo("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+def age(since: str, now: datetime) -> str:
+    """Return the time since `since` in its largest unit, `3d` or `12m`; "-" if unknown."""
+    began = read_time(since)
+    if began is None:
+        return "-"
+    seconds = max(now - began, timedelta()) // timedelta(seconds=1)
+    sizes = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+    return next((f"{seconds // size}{unit}" for unit, size in sizes if seconds >= size), "0s")

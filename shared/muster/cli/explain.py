@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 from pydantic import ValidationError
 
 from muster.cli.advice import separate_gangs, why_not_marked
-from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
+from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
 from muster.cli.common import STDIN, BadInput, CommandError, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
 from muster.cli.health import Health, read_health
@@ -53,8 +54,20 @@ _RESOURCES = {
 
 
 @click.command("explain")
-@click.argument("targets", metavar="KIND/NAME | KIND NAME | FILE...", nargs=-1, required=True)
-@click.option("-n", "--namespace", default="", help="Namespace in the cluster; default: the context's.")
+@click.argument(
+    "targets",
+    metavar="KIND/NAME | KIND NAME | FILE...",
+    nargs=-1,
+    required=True,
+    shell_complete=lambda _ctx, _parameter, typed: _complete(typed),
+)
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="Namespace in the cluster; default: the context's.",
+    shell_complete=complete_namespaces,
+)
 @cluster_options
 def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions) -> None:
     """Explain which policy applies to an owner, its groups, what each step would do, and what it waits for.
@@ -102,6 +115,13 @@ def _of_files(paths: Sequence[Path], namespace: str, now: datetime) -> Iterator[
         click.echo(f"muster: {fault}", err=True)
     if assumed.faults:
         raise SystemExit(BadInput.exit_code)
+
+
+def _complete(typed: str) -> list[CompletionItem]:
+    """Return the kinds that begin with a text, else have the shell complete files."""
+    kinds = [f"{kind.resource.kind.lower()}/" for kind in KINDS]
+    found = [CompletionItem(kind) for kind in kinds if kind.startswith(typed)]
+    return found or [CompletionItem(typed, type="file")]
 
 
 def _named(targets: Sequence[str]) -> tuple[Resource, str]:

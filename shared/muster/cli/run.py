@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from muster.cli.cluster import KubeconfigOptions, cluster_errors, connected
-from muster.cli.common import BadInput, errors_as_bad_input, interrupt_by_signals
+from muster.cli.common import BadInput, interrupt_by_signals
 from muster.cli.overlays import overlay_option
 from muster.cluster.kubeconfig import Kubeconfig
 from muster.local import comparison, display
@@ -61,7 +61,12 @@ _ALL = "all"
     """,
 )
 @click.option(
-    "--story", "names", multiple=True, metavar="NAME", help=f"Run this story; repeatable. Or: {_ALL}."
+    "--story",
+    "names",
+    multiple=True,
+    type=click.Choice([*(story.name for story in STORIES), _ALL]),
+    metavar="NAME",
+    help=f"Run this story; repeatable. Or: {_ALL}.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print every check, and what every function does.")
 @click.option(
@@ -81,8 +86,7 @@ def command(
     names: tuple[str, ...], kubeconfig: Path | None, overlay: Path, *, verbose: bool, keep: bool
 ) -> None:
     """Run the stack; the help text is in the decorator because it lists the stories."""
-    with errors_as_bad_input():
-        stories = list(STORIES) if _ALL in names else [story_named(name) for name in names]
+    stories = list(STORIES) if _ALL in names else [story_named(name) for name in names]
     if kubeconfig is not None and names:
         raise BadInput("--story: cannot be used with --kubeconfig")
     interrupt_by_signals()

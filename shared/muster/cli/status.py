@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache, partial
 from operator import attrgetter
@@ -14,13 +14,13 @@ import click
 
 from muster.cli.advice import CREATED_BEFORE, gang_shaped, why_unmarked
 from muster.cli.check import first_names
-from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
-from muster.cli.common import BadInput, echo_data, echo_table, output_option
+from muster.cli.cluster import KubeconfigOptions, cluster_options, connected, namespace_options
+from muster.cli.common import age, echo_data, echo_table, output_option
 from muster.cli.health import read_health
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Objects
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import find_condition, read_time
+from muster.objects.meta import find_condition
 from muster.objects.pods import Pod, PodTemplate
 from muster.objects.resources import POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
@@ -79,8 +79,7 @@ class ClusterStatus:
 
 
 @click.command("status")
-@click.option("-n", "--namespace", default="", help="Only this namespace; default: the context's.")
-@click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
+@namespace_options
 @output_option
 @cluster_options
 def command(namespace: str, output: str, options: KubeconfigOptions, *, everywhere: bool) -> None:
@@ -94,12 +93,8 @@ def command(namespace: str, output: str, options: KubeconfigOptions, *, everywhe
     Exits with 1 if a kind could not be listed, so that nothing is known of it, or if Muster is installed in
     part. What of Muster's own objects you may not read is named, and changes no exit status.
     """
-    if everywhere and namespace:
-        raise BadInput("-A: cannot be used with -n")
     with connected(options, "status") as cluster:
-        place = "" if everywhere else namespace or cluster.namespace
-        if place:
-            cluster.require_namespace(place)
+        place = cluster.place(namespace, everywhere=everywhere)
         reader = Versioned(cluster.client)
         status, health = read_status(reader, place), read_health(reader, place)
     if output == "text":
@@ -266,7 +261,7 @@ def _print(status: ClusterStatus, namespace: str) -> None:
     tables = 0
     for state, head in HEADS.items():
         rows = [
-            (item.namespace, item.what, _age(item.since, now), item.reason, item.message)
+            (item.namespace, item.what, age(item.since, now), item.reason, item.message)
             for item in status.items
             if item.state is state
         ]
@@ -277,13 +272,3 @@ def _print(status: ClusterStatus, namespace: str) -> None:
     if not (status.items or status.no_gangs or status.not_read):
         place = f"in namespace {namespace}; -A looks at all" if namespace else "in any namespace"
         click.echo(f"nothing is waiting {place}")
-
-
-def _age(since: str, now: datetime) -> str:
-    """Return the time since `since` in its largest unit, `3d` or `12m`; "-" if unknown."""
-    began = read_time(since)
-    if began is None:
-        return "-"
-    seconds = max(now - began, timedelta()) // timedelta(seconds=1)
-    sizes = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
-    return next((f"{seconds // size}{unit}" for unit, size in sizes if seconds >= size), "0s")

@@ -15,16 +15,18 @@ from rich.text import Text
 from rich.tree import Tree
 
 from muster.local.stories.story import StoryRun
-from muster.objects.pods import Pod
-from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
-from muster.policy.status.group_status import with_shortfall
 from muster.replay.activity import Activity
-from muster.replay.snapshots import Object, Objects
-from muster.replay.summary import OWNER_KINDS, group_of, is_gated, muster_conditions
+from muster.replay.gangs import GangOverview, GangState, GroupOverview, gangs_of
+from muster.replay.snapshots import Objects
 
 GOOD, WAITING, BAD = "✔", "…", "✘"
 _STYLES = {GOOD: "green", WAITING: "yellow", BAD: "red"}
+MARKS = dict.fromkeys((GangState.REFUSED, GangState.NO_GANG), BAD) | {
+    GangState.WAITING: WAITING,
+    GangState.PLACED: GOOD,
+    GangState.FINISHED: GOOD,
+}
 _PLAIN_WIDTH = 160
 """Columns of output that goes into a file or a pipe."""
 
@@ -52,9 +54,8 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
 
 
 def owner_trees(objects: Objects) -> list[Tree]:
-    """Return a tree for each root owner: its Workload, and the Workload's groups with their nodes."""
-    roots = [body for body in objects if body["kind"] in OWNER_KINDS and not _has_controller(body)]
-    return [_owner_tree(root, objects) for root in sorted(roots, key=_name)]
+    """Return a tree for each gang: its owner, its Workload, and the Workload's groups with their nodes."""
+    return [_tree(gang) for gang in gangs_of(objects)]
 
 
 class Lines:
@@ -128,59 +129,28 @@ def _check_lines(run: StoryRun, *, every_check: bool) -> Iterator[Text]:
         yield Text(f"  {counted(len(run.checks), 'check')} passed")
 
 
-def _owner_tree(root: Object, objects: Objects) -> Tree:
-    metadata = root["metadata"]
-    owned = [body for body in objects if _owned_by(body, metadata["uid"])]
-    groups = sorted((body for body in owned if body["kind"] == "PodGroup"), key=_name)
-    labels = [_group_label(group, objects) for group in groups]
-    scheduled = {one["type"]: one for one in muster_conditions(root)}.get("PodGroupsScheduled", {})
-    reason, mark = scheduled.get("reason", ""), WAITING
-    if scheduled.get("status") == "True":
-        mark = GOOD
-    elif labels and all(label.plain.endswith(GOOD) for label in labels):
-        reason = "placed, its condition follows"
-    elif reason in {"Unschedulable", "SchedulerError"}:
-        mark = BAD
-    tree = above = Tree(_label(f"{root['kind']} {metadata['namespace']}/{metadata['name']}  {reason}", mark))
-    for workload in owned:
-        if workload["kind"] == "Workload":
-            above = tree.add(f"Workload {_name(workload)}")
-    for label in labels:
-        above.add(label)
+def _tree(gang: GangOverview) -> Tree:
+    owner = gang.owner
+    title = f"{owner.kind} {owner.namespace}/{owner.name}  {gang.told.reason}"
+    tree = above = Tree(_label(title, gang.told.state))
+    if gang.workload:
+        above = tree.add(f"Workload {gang.workload}")
+    for group in gang.groups:
+        above.add(_group_label(group))
     return tree
 
 
-def _group_label(group: Object, objects: Objects) -> Text:
+def _group_label(group: GroupOverview) -> Text:
     """Return how many pods of a group are bound, and on which nodes."""
-    spec, place = group["spec"], (_name(group), group["metadata"]["namespace"])
-    every = (body for body in objects if body["kind"] == "Pod")
-    pods = [pod for pod in every if (group_of(pod), pod["metadata"]["namespace"]) == place]
-    nodes = Counter(pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("nodeName"))
-    gang = spec["schedulingPolicy"].get("gang")
-    expected = max(gang["minCount"] if gang else 1, len(pods))
-    template = (spec.get("workloadRef") or {}).get("templateName", _name(group))
-    bound, gated = nodes.total(), sum(map(is_gated, pods))
-    places = ", ".join(f"{node} x{count}" if count > 1 else node for node, count in sorted(nodes.items()))
-    text = f"{'gang' if gang else 'basic'} {template} {bound}/{expected} "
+    placed = group.bound >= group.needed
+    nodes = sorted(group.nodes.items())
+    places = ", ".join(f"{node} x{count}" if count > 1 else node for node, count in nodes)
+    text = f"{group.policy} {group.template} {group.bound}/{max(group.needed, group.members)} "
     text += f"on {places}" if nodes else "pods have a node"
-    text += f", {gated} gated" if gated else ""
-    refusal = PodGroup.read(group).refusal
-    text += f": {with_shortfall(refusal[1], map(Pod.read, pods))}" if refusal else ""
-    return _label(text, GOOD if bound >= expected else WAITING)
+    text += f", {group.gated} gated" if group.gated else ""
+    text += f": {group.told.message}" if group.told.state == GangState.REFUSED else ""
+    return _label(text, GangState.PLACED if placed else GangState.WAITING)
 
 
-def _label(text: str, mark: str) -> Text:
-    return Text(text).append(f" {mark}", _STYLES[mark])
-
-
-def _name(body: Object) -> str:
-    return str(body["metadata"]["name"])
-
-
-def _has_controller(body: Object) -> bool:
-    owners = body["metadata"].get("ownerReferences") or []
-    return any(owner.get("controller") and owner["kind"] in OWNER_KINDS for owner in owners)
-
-
-def _owned_by(body: Object, uid: str) -> bool:
-    return any(owner["uid"] == uid for owner in body["metadata"].get("ownerReferences") or [])
+def _label(text: str, state: GangState) -> Text:
+    return Text(text).append(f" {MARKS[state]}", _STYLES[MARKS[state]])

@@ -12,7 +12,8 @@ from tests.unit.cli.sample import a_job, an_event
 EVENT = ("plan", "create_workload", "--event")
 OBJECTS = ("--objects", "{objects}")
 CASES: list[tuple[list[str], list[str]]] = [
-    (["lnit"], ["lnit", "see muster --help"]),
+    (["lnit"], ["lnit", "Did you mean 'lint'? See muster --help"]),
+    (["get", "-w", "-o", "json"], ["-w", "-o json"]),
     (["status", "-A", "-n", "a"], ["-A"]),
     (["status", "--kubeconfig", "none"], ["none"]),
     (["plan", "wokload", "--event", "{event}", *OBJECTS], ["wokload"]),

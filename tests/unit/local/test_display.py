@@ -49,7 +49,7 @@ b.with_condition("PodGroupInitiallyScheduled", "False", "Unschedulable", "no roo
         ),
         pytest.param(
             a_tree("node-1", "node-1", status="False", reason="Unschedulable"),
-            "Job team-a/llama  placed, its condition follows …",
+            "Job team-a/llama  Scheduled ✔",
             "gang main 2/2 on node-1 x2 ✔",
             id="placed a moment after it was refused",
         ),

@@ -115,6 +115,12 @@ class TimelineRecorder:
             entries = [entry for entry in self._history if namespace in {"", entry.namespace}]
         return sorted(entries, key=lambda entry: entry.version)
 
+    def take(self) -> list[Entry]:
+        """Return the changes since the last call in the order of their resourceVersions, and forget them."""
+        with self._changed:
+            entries, self._history = self._history, []
+        return sorted(entries, key=lambda entry: entry.version)
+
     def objects(self, namespace: str = "") -> Objects:
         """Return all objects in their latest state, of one namespace or of all."""
         with self._changed:
