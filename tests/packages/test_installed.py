@@ -63,7 +63,7 @@ def test_the_wheel_has_one_package(wheel: Path) -> None:
 
 
 def test_the_command_is_a_plugin_of_kubectl(installed: Installed, tmp_path: Path) -> None:
-    """kubectl runs `kubectl-muster` for `kubectl muster`; what was mistyped is guessed."""
+    """The wheel installs `kubectl-muster`, and a mistyped command is guessed."""
     ran = installed.run("kubectl-muster", "gett", cwd=tmp_path)
     assert ran.stdout == "muster: No such command 'gett'. Did you mean 'get'? See kubectl muster --help\n"
 
