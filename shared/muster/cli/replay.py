@@ -13,7 +13,7 @@ from muster.cli.overlays import overlay_option
 from muster.objects.text import counted
 from muster.replay.files import read_events, time_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, is_musters_group, replay
-from muster.replay.snapshots import choose_for, objects_of_events, read_snapshots
+from muster.replay.snapshots import choose_for, moments_of, objects_of_events, read_snapshots
 from muster.replay.summary import summarize
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -62,7 +62,9 @@ def command(
         requests = [request for path in event_files for request in read_events(path)]
         for request in requests:
             event_of(request)  # the file is refused before any event is delivered
-        objects = choose_for(objects_of_events(requests), read_snapshots(object_files), moment).objects
+        snapshots = read_snapshots(object_files)
+        chosen = choose_for(objects_of_events(requests), snapshots, moment)
+        objects = chosen.objects
         if drop_groups:
             objects = [body for body in objects if not is_musters_group(body)]
         now = max(time_of(request, _EPOCH) for request in requests)
@@ -72,6 +74,8 @@ def command(
             raise CommandError(str(error)) from None
     summary = summarize(result.objects)
     if output == "text":
+        if chosen.checkpoint:
+            click.echo(f"from the moment {chosen.checkpoint!r}, of {moments_of(snapshots)}")
         _print(result, len(requests))
         echo_data(summary, "yaml")
     else:

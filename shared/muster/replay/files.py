@@ -113,6 +113,9 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
 def _request(location: str, document: Any) -> RecordedRequest:
     if not isinstance(document, dict):
         raise BadFileError(location, "an event is a CloudEvent as a JSON object")
+    if "apiVersion" in document and "specversion" not in document:
+        found = f"is a Kubernetes object, {document.get('kind')}, and not a CloudEvent"
+        raise BadFileError(location, f"{found}; `--objects` takes objects")
     try:
         body = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
     except (TypeError, ValueError) as error:

@@ -77,9 +77,13 @@ def choose(snapshots: Sequence[RecordedObjects], moment: str = "") -> RecordedOb
     """Return the objects at a moment, of the first moment without a name; LookupError lists the moments."""
     chosen = next((snapshot for snapshot in snapshots if moment in {"", snapshot.checkpoint}), None)
     if chosen is None:
-        known = ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
-        raise LookupError(f"no moment {moment!r}; known: {known or 'none'}")
+        raise LookupError(f"no moment {moment!r}; known: {moments_of(snapshots) or 'none'}")
     return chosen
+
+
+def moments_of(snapshots: Iterable[RecordedObjects]) -> str:
+    """Return the names of the moments as text; "" if the files have none."""
+    return ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
 
 
 def choose_for(

@@ -53,6 +53,7 @@ def test_events_are_read(tmp_path: Path, name: str, text: str, places: list[str]
         ("e.jsonl", "{", "e.jsonl:1: is not JSON"),
         ("e.json", "[1]", r"e.json\[0\]: an event is a CloudEvent"),
         ("e.json", "[]", "has no event"),
+        ("job.yaml", "{apiVersion: batch/v1, kind: Job}", "job.yaml: is a Kubernetes object, Job, and not a"),
         ("e.yaml", "a: [", r"e.yaml:\d:\d: is not YAML"),
         ("e.jsonl.gz.txt", "{", "is not YAML"),
     ],
