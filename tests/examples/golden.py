@@ -31,7 +31,7 @@ def explained(objects: Objects) -> str:
     """The explanations of all owners in a file."""
     assumed = assume_cluster(objects)
     references = (KubernetesObject.read(owner).ref for owner in assumed.owners)
-    return "\n".join(explain(DryRunCluster(assumed.objects), owner, NOW) for owner in references)
+    return "\n".join(explain(DryRunCluster(assumed.objects), owner, NOW)[0] for owner in references)
 
 
 def made(objects: Objects) -> list[dict[str, Any]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -81,3 +83,12 @@ def age(since: str, now: datetime) -> str:
     seconds = max(now - began, timedelta()) // timedelta(seconds=1)
     sizes = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
     return next((f"{seconds // size}{unit}" for unit, size in sizes if seconds >= size), "0s")
+
+
+def echo_wrapped(text: str) -> None:
+    """Print lines, wrapped at words to the width of a terminal; in a file or a pipe each stays whole."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        wrapped = [click.wrap_text(line, width, subsequent_indent=" " * 6) for line in text.splitlines()]
+        text = "".join(f"{line}\n" for line in wrapped)
+    click.echo(text, nl=False)

@@ -1,4 +1,4 @@
-"""`muster explain`: the policy of an owner, its groups, what each step would do, and what prevents it."""
+"""`muster explain`: whether an owner is a gang, what it waits for, its policy, groups and steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from muster.cli.advice import separate_gangs, why_not_marked
 from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
-from muster.cli.common import STDIN, BadInput, CommandError, errors_as_bad_input, path_of
+from muster.cli.common import STDIN, BadInput, CommandError, echo_wrapped, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
 from muster.cli.health import Health, read_health
 from muster.cluster.errors import ApiGone
@@ -68,20 +68,28 @@ _RESOURCES = {
     help="Namespace in the cluster; default: the context's.",
     shell_complete=complete_namespaces,
 )
+@click.option("-v", "--verbose", is_flag=True, help="Also print what each step would do.")
 @cluster_options
-def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions) -> None:
-    """Explain which policy applies to an owner, its groups, what each step would do, and what it waits for.
+def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions, *, verbose: bool) -> None:
+    """Explain whether an owner is a gang, what it waits for, which policy applies, and its groups.
 
     KIND/NAME is a trainjob, jobset or job of a cluster. A FILE of manifests, or - for standard input, is
     explained as if it were applied, every job and unused runtime in it, without any cluster: a runtime that
     the Trainer ships need not be in it. UIDs are not known then, so names of groups end in xxxxxxxx. Nothing
     is written.
+
+    Exits with 1 if an owner does not exist, or if the groups of one in a file cannot be made.
     """
     now = datetime.now(UTC)  # noqa: TID251 - a command uses the real time
     if all(map(_is_file, targets)):
+        good = True
         with errors_as_bad_input():
-            for number, text in enumerate(_of_files(list(map(path_of, targets)), namespace, now)):
-                click.echo(f"\n{text}" if number else text, nl=False)
+            paths = list(map(path_of, targets))
+            for number, (text, possible) in enumerate(_of_files(paths, namespace, now, verbose=verbose)):
+                echo_wrapped(f"\n{text}" if number else text)
+                good = good and possible
+        if not good:
+            raise SystemExit(1)
         return
     resource, name = _named(targets)
     with connected(options, "explain") as cluster:
@@ -94,10 +102,12 @@ def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions
         if body is None:
             cluster.require_namespace(ref.namespace)
             raise CommandError(f"{cluster.client.url}: {ref} does not exist")
-        click.echo(explain(reader, ref, now), nl=False)
+        echo_wrapped(explain(reader, ref, now, verbose=verbose)[0])
 
 
-def _of_files(paths: Sequence[Path], namespace: str, now: datetime) -> Iterator[str]:
+def _of_files(
+    paths: Sequence[Path], namespace: str, now: datetime, *, verbose: bool
+) -> Iterator[tuple[str, bool]]:
     """Yield the explanation of each owner in files; print what is assumed, and what cannot be explained."""
     assumed = assume_cluster(read_snapshots(paths)[0].objects, namespace or DEFAULT_NAMESPACE)
     if not (assumed.owners or assumed.faults):
@@ -107,7 +117,7 @@ def _of_files(paths: Sequence[Path], namespace: str, now: datetime) -> Iterator[
     cluster = DryRunCluster(assumed.objects)
     for owner in assumed.owners:
         try:
-            yield explain(cluster, KubernetesObject.read(owner).ref, now)
+            yield explain(cluster, KubernetesObject.read(owner).ref, now, verbose=verbose)
         except ValidationError as error:
             path, message = first_fault(error)
             raise BadFileError(f"{ref_of(owner)}: {path}", message) from None
@@ -139,31 +149,47 @@ def _is_file(target: str) -> bool:
     return target == STDIN or Path(target).is_file()
 
 
-def explain(cluster: Cluster, owner: ObjectRef, now: datetime) -> str:
-    """Return the explanation of an owner of a cluster, live or a DryRunCluster; its UID may be empty."""
-    return "".join(f"{line}\n" for line in _lines(cluster, owner, now))
+def explain(cluster: Cluster, ref: ObjectRef, now: datetime, *, verbose: bool = False) -> tuple[str, bool]:
+    """Return the explanation of an owner, with the verdict first, and whether its groups can be made.
 
-
-def _lines(cluster: Cluster, ref: ObjectRef, now: datetime) -> Iterator[str]:
+    The cluster is a live one or a DryRunCluster; the UID may be empty.
+    """
     live, resolved = read_owner(cluster, ref, classes=True)
-    yield str(live.owner.ref if live.owner else ref)
-    yield from _policy_lines(cluster, live, resolved)
-    if isinstance(resolved, NoOp):
-        yield f"  not grouped: {resolved.reason}: {resolved.message}"
-    else:
-        yield from _group_lines(resolved)
-        yield from _below("now:", _conditions_now(cluster, live, resolved, now))
-    yield "  steps:"
+    name = live.owner.ref if live.owner else ref
     health = None if isinstance(cluster, DryRunCluster) else read_health(cluster, ref.namespace)
-    yield from _step_lines(cluster, live, now, health)
-    if health is not None and (health.missing or not health.found):
-        yield f"  note: {health}"
     if isinstance(resolved, NoOp):
-        yield from (f"  note: {note}" for note in why_not_marked(cluster, live, resolved))
-        return
-    if resolved.own is None:
-        yield from _below("labels to add or change in the job's manifest:", _missing_labels(resolved))
-    yield from (f"  note: {note}" for note in _notes_on_groups(resolved))
+        lines = [f"{name}: no gang: {resolved.reason}: {resolved.message}"]
+        lines += [f"  note: {note}" for note in why_not_marked(cluster, live, resolved)]
+    else:
+        conditions = _conditions_now(cluster, live, resolved, now)
+        lines = [f"{name}: {_verdict(resolved, conditions)}"]
+        lines += _below("now:", (_condition_line(live, condition) for condition in conditions))
+    if health is not None and (health.missing or not health.found):
+        lines.append(f"  note: {health}")
+    lines += _policy_lines(cluster, live, resolved)
+    if isinstance(resolved, ResolvedOwner):
+        lines += _group_lines(resolved)
+        missing = () if resolved.own else _missing_labels(resolved)
+        lines += _below("labels to add or change in the job's manifest:", missing)
+        lines += [f"  note: {note}" for note in _notes_on_groups(resolved)]
+    if verbose:
+        lines += _below("steps:", _step_lines(cluster, live, now, health))
+    possible = isinstance(resolved, NoOp) or resolved.failure is None
+    return "".join(f"{line}\n" for line in lines), possible
+
+
+def _verdict(resolved: ResolvedOwner, conditions: Sequence[Condition]) -> str:
+    """Return in a few words what an owner is, or waits for."""
+    if resolved.failure is not None:
+        return f"cannot be grouped: {resolved.failure.reason}: {resolved.failure.message}"
+    if conditions:
+        worst = next((one for one in conditions if not one.true), conditions[-1])
+        return str(worst.reason) if worst.true else f"waits, {worst.reason}"
+    leaves = [group for group in resolved.groups.values() if not group.children and group.has_pods]
+    gangs = sum(len(group.sizes) for group in leaves if group.gang)
+    basic = sum(len(group.sizes) for group in leaves if not group.gang)
+    parts = counted(gangs, "gang"), counted(basic, "basic group")
+    return " and ".join(part for part in parts if not part.startswith("0")) or "no group has pods"
 
 
 def _below(heading: str, lines: Iterable[str]) -> Iterator[str]:
@@ -195,7 +221,6 @@ def _policy_lines(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | N
 def _group_lines(resolved: ResolvedOwner) -> Iterator[str]:
     failure = resolved.failure
     if failure is not None:
-        yield f"  cannot be made: {failure.reason}: {failure.message}"
         if resolved.policy.holds:
             until = "until its groups can be made (onFailure: Hold); by its labels alone:"
             yield f"  its pods keep their gate {until}"
@@ -289,7 +314,7 @@ def _step_lines(cluster: Cluster, live: LiveOwner, now: datetime, health: Health
         if name == "patch_pods":
             groups = read_members(cluster, *read_owner(cluster, owner.ref)).groups
             if not groups:
-                yield "    patch_pods: WaitingForPodGroup: no PodGroup exists yet"
+                yield "patch_pods: WaitingForPodGroup: no PodGroup exists yet"
             for group in groups:
                 yield from _decision_lines(name, _decision(cluster, name, group.ref, now), health)
             continue
@@ -305,36 +330,33 @@ def _decision(cluster: Cluster, name: str, subject: ObjectRef, now: datetime) ->
 
 
 def _decision_lines(name: str, decision: Decision, health: Health | None) -> Iterator[str]:
-    yield "    " + ": ".join(filter(None, (name, str(decision.reason), decision.message)))
+    yield ": ".join(filter(None, (name, str(decision.reason), decision.message)))
     for action in decision.actions if isinstance(decision, Plan) else ():
-        yield f"      {action.verb} {action.target}"
+        yield f"  {action.verb} {action.target}"
     if health is not None and isinstance(decision, Plan) and decision.actions:
-        yield f"      ({health.carried_out(name)})"
+        yield f"  ({health.carried_out(name)})"
 
 
 def _conditions_now(
     cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner, now: datetime
-) -> Iterator[str]:
-    """Yield the conditions of an owner that has pods or groups.
+) -> Sequence[Condition]:
+    """Return the conditions of an owner; none without pods and groups.
 
     They are computed from the groups and pods, so they are right also where emit_conditions does not run.
     """
     members = read_members(cluster, live, resolved)
     if not (members.pods or members.groups):
-        return
+        return ()
     events = failed_create(cluster, live, resolved, members)
-    for condition in owner_status(resolved, members, events, now).conditions:
-        since = _since(live, condition)
-        reason = f"{condition.reason} since {since}" if since else str(condition.reason)
-        yield ": ".join(filter(None, (condition.type, reason, condition.message)))
+    return owner_status(resolved, members, events, now).conditions
 
 
-def _since(live: LiveOwner, condition: Condition) -> str:
-    """Return when the owner's condition got its present reason, if it was written."""
-    if live.owner is None:
-        return ""
-    stored = condition.stored(live.owner)
-    return str(stored.get("lastTransitionTime") or "") if stored.get("reason") == condition.reason else ""
+def _condition_line(live: LiveOwner, condition: Condition) -> str:
+    """Return a condition as text, with the time of its reason if it was written."""
+    stored = condition.stored(live.owner) if live.owner else {}
+    since = stored.get("lastTransitionTime") if stored.get("reason") == condition.reason else ""
+    reason = f"{condition.reason} since {since}" if since else str(condition.reason)
+    return ": ".join(filter(None, (condition.type, reason, condition.message)))
 
 
 def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:

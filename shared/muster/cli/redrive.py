@@ -25,9 +25,6 @@ BROKERS = Resource("eventing.knative.dev", "v1", "brokers", "Broker")
 BROKER = "muster"
 """The name of Muster's broker."""
 
-ANSWER_WIDTH = 80
-"""So much of an answer is in the table; all that the broker kept of it is in JSON and YAML."""
-
 TIMEOUT_SECONDS = 10.0
 """How long a broker may take to answer."""
 
@@ -157,8 +154,8 @@ def _print(letters: Sequence[Object], output: str) -> None:
     if output != "text":
         echo_data([dict(zip(map(str.lower, HEADERS), row, strict=True)) for row in rows], output)
     elif rows:
-        short = textwrap.TextWrapper(width=ANSWER_WIDTH, max_lines=1, placeholder=" ...")
-        echo_table(HEADERS, [(*row[:3], short.fill(row[3]), *row[4:]) for row in rows])
+        short = [(*row[:3], textwrap.shorten(row[3], 80, placeholder=" ..."), *row[4:]) for row in rows]
+        echo_table(HEADERS, short)
     else:
         click.echo("no dead letters")
 
@@ -167,17 +164,8 @@ def _columns(body: Object) -> tuple[str, ...]:
     letter = _stored(body)
     if isinstance(letter, str):
         return "-", letter, "-", "-"
-    answer = " ".join(f"{letter.code} {_text(letter.answer)}".split()) or "no answer in time"
+    answer = " ".join(f"{letter.code} {letter.answer}".split()) or "no answer in time"
     return letter.function or "-", answer, letter.event["type"], letter.about or "-"
-
-
-def _text(answer: str) -> str:
-    """Return reason and message of an answer of Muster's functions; another answer as it is."""
-    try:
-        body = json.loads(answer)
-        return ": ".join(filter(None, (body["reason"], body.get("message"))))
-    except (ValueError, LookupError, TypeError):
-        return answer
 
 
 def _name(body: Object) -> str:

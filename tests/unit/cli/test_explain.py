@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -31,9 +32,9 @@ Explained = Callable[..., Result]
 def _explained(filed: Filed) -> Explained:
     """Explain objects of a file."""
 
-    def explain(*objects: Any) -> Result:
+    def explain(*objects: Any, options: Sequence[str] = ()) -> Result:
         path = filed("job.yaml", yaml.safe_dump_all(objects))
-        return CliRunner().invoke(main, ["explain", path], env={"KUBECONFIG": ""})
+        return CliRunner().invoke(main, ["explain", *options, path], env={"KUBECONFIG": ""})
 
     return explain
 
@@ -54,19 +55,34 @@ def line_of(text: str, name: str) -> str:
 
 
 def test_a_file_is_explained_without_a_cluster(explained: Explained) -> None:
-    """Policy, groups with counts and names, and each step; what was assumed goes to standard error."""
-    result = explained(a_plain_job("workload: {groups: [{name: main}]}"))
-    assert result.exit_code == 0
+    """The verdict, policy, groups with counts and names; what was assumed goes to standard error."""
+    job = a_plain_job("workload: {groups: [{name: main}]}")
+    result = explained(job)
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, "Job team-a/llama: 1 gang")
     assert_names(line_of(result.stdout, POLICY), "Job team-a/llama")
     assert_names(line_of(result.stdout, "PodGroup llama"), "llama-main-xxxxxxxx", "4")
-    assert_names(result.stdout, "WorkloadCreated", "PodGroupsCreated")
     assert_names(result.stderr, "team-a")
+    assert "steps:" not in result.stdout
+    assert_names(explained(job, options=["-v"]).stdout, "steps:", "WorkloadCreated", "PodGroupsCreated")
+
+
+def test_lines_are_wrapped_at_words_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, explained: Explained
+) -> None:
+    """With a hanging indent; in a pipe every fact is one line."""
+    plain = explained(b.a_namespace(), b.a_job(pods=1, label=None)).stdout.splitlines()
+    monkeypatch.setattr("muster.cli.common.sys", SimpleNamespace(stdout=SimpleNamespace(isatty=lambda: True)))
+    monkeypatch.setenv("COLUMNS", "60")
+    wrapped = explained(b.a_namespace(), b.a_job(pods=1, label=None)).stdout.splitlines()
+    assert max(map(len, wrapped)) <= 60 < max(map(len, plain))
+    assert " ".join(" ".join(wrapped).split()) == " ".join(" ".join(plain).split())
 
 
 def test_where_labels_and_policy_disagree_the_labels_to_add_are_printed(explained: Explained) -> None:
     """Path, label and value, so that users need not look them up; and the path in the policy."""
     result = explained(a_plain_job("workload: {groups: [{name: rack, size: 2}]}"))
-    assert_names(result.stdout, "InvalidPolicy", "workload.groups[0].name")
+    assert_names(result.stdout.splitlines()[0], "cannot be grouped: InvalidPolicy", "workload.groups[0].name")
+    assert result.exit_code == 1
     assert_names(line_of(result.stdout, "labels: muster.dev/group: "), "spec.template.metadata", "rack")
     assert_names(line_of(result.stdout, "labels: muster.dev/group-size: "), "2")
 
@@ -110,7 +126,7 @@ def test_locked_fields_and_who_locked_them_are_shown(explained: Explained) -> No
     admin = a_config_map("muster-system", policy="workload: {}", locked=locked)
     text = explained(admin, a_plain_job("workload: {onFailure: Basic}")).stdout
     assert "disruptionMode: all" in line_of(text, "locked: ")
-    assert_names(line_of(text, "cannot be made: "), "workload.onFailure", "muster-system/muster-policy")
+    assert_names(line_of(text, "cannot be grouped: "), "workload.onFailure", "muster-system/muster-policy")
     assert "fallback" not in text
     assert line_of(text, "its pods keep their gate")
 
@@ -147,8 +163,8 @@ def test_a_job_of_a_cluster_says_what_it_waits_for_and_since_when(
     server.load(GROUPED)
     result = muster(*arguments)
     assert result.exit_code == 0, result.output
-    present = result.stdout.partition("  now:")[2].partition("  steps:")[0]
-    assert_names(line_of(present, "PodGroupsScheduled: "), "Unschedulable", SINCE, NO_ROOM)
+    assert result.stdout.splitlines()[0] == "Job team-a/llama: waits, Unschedulable"
+    assert_names(line_of(result.stdout, "PodGroupsScheduled: "), "Unschedulable", SINCE, NO_ROOM)
     assert_names(line_of(result.stdout, "note: "), "Muster is not installed here")
 
 
@@ -158,11 +174,14 @@ def test_the_cause_of_no_gang_and_of_plans_that_nothing_carries_out(owner: Any) 
     mistaken = b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))
     policies = [o for o in load(EVENTING / "admission") if o["metadata"]["name"] != "muster-mark-jobs"]
     created = [owner, b.a_jobset_of_trainjob()] if owner["kind"] == "TrainJob" else [owner]
-    text = explain(Snapshot([*policies, *created, mistaken]), b.ref(owner), b.NOW)
+
+    def told(*objects: Any) -> str:
+        return explain(Snapshot(list(objects)), b.ref(owner), b.NOW, verbose=True)[0]
+
+    text = told(*policies, *created, mistaken)
     assert_names(line_of(text, "muster.dev/gang-jobs: enabled"), "the value `true`")
     assert_names(line_of(text, "missing: "), "admission policy muster-mark-jobs", "Trigger create-workload")
     unlabelled = b.with_spec(template=b.a_job(label=None)["spec"]["template"])
     older = b.a_child_job(b.a_jobset(), "workers", 0, unlabelled)
-    assert "was created before" in explain(Snapshot([*created, older, b.a_namespace()]), b.ref(owner), b.NOW)
-    text = explain(Snapshot([*created, b.a_job(), b.a_namespace()]), b.ref(owner), b.NOW)
-    assert_names(text, "nothing carries it out: ")
+    assert "was created before" in told(*created, older, b.a_namespace())
+    assert_names(told(*created, b.a_job(), b.a_namespace()), "nothing carries it out: ")
