@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 LIGHT := $(VENV)/.ready-run
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage images release cluster cluster-down e2e record bench golden-update lock clean
+.PHONY: help setup run test check fmt manifests stage images release cluster cluster-down e2e docs record bench golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -83,6 +83,16 @@ e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.
 	$(BIN)/python -m tests.cluster build
 	PYTHONDONTWRITEBYTECODE= $(REAL) -n 3 --dist loadfile --no-loadscope-reorder
 
+SITE := build/site-tools
+$(SITE)/.ready: requirements-docs.txt
+	@$(PYTHON) -m venv $(SITE)
+	@$(SITE)/bin/$(PIP) --quiet --require-hashes -r $<
+	@touch $@
+
+docs: $(SITE)/.ready ## Build the pages as a site in build/site; broken links fail
+	@$(SITE)/bin/python release/site.py build/pages
+	@$(SITE)/bin/zensical build --clean --strict
+
 record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record
 	$(BIN)/python -m tests.contract.broker.record
@@ -111,7 +121,7 @@ lock: ## Resolve the dependencies anew and lock them with hashes (needs uv)
 	  -c requirements-dev.txt --no-emit-index-url --custom-compile-command "make lock" \
 	  pyproject.toml - -o requirements-run.txt
 	uv pip compile --quiet --generate-hashes --universal --python-version 3.11 \
-	  --no-emit-index-url --custom-compile-command "make lock" docs/requirements.in -o requirements-docs.txt
+	  --no-emit-index-url --custom-compile-command "make lock" release/docs.in -o requirements-docs.txt
 
 clean: ## Remove what was installed and cached here
 	rm -rf build $(VENV) .cluster .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -21,6 +21,7 @@ from tests.docs.commands import commands
 from tests.e2e.support.admission import policies_at_work
 from tests.support.release_files import ReleaseFiles
 
+README = REPOSITORY / "README.md"
 Done = subprocess.CompletedProcess[str]
 OPTED_IN = {
     "apiVersion": "v1",
@@ -102,6 +103,10 @@ def test_printed_commands_work_and_down_ends_everything(tmp_path: Path) -> None:
             groups = json.loads(_typed(*exports, f"{look} -o json").stdout)["items"]
             (gang,) = [group for group in groups if group["kind"] == "PodGroup"]
             assert gang["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+            columns = _typed(*exports, "kubectl get podgroups -A").stdout.splitlines()[0].split()
+            assert " ".join(columns[1:]) in " ".join(README.read_text().split()), (
+                "README shows what kubectl prints"
+            )
         again = _cluster("up")
         assert (again.returncode, "make cluster-down" in again.stderr) == (1, True)
         assert all(process.alive() for process in processes)
