@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from muster.replay.summary import group_of
@@ -67,7 +69,34 @@ def test_jobs_that_a_jobset_delegates_are_the_job_controllers(story: RealStory) 
     assert [story.gates(pod) for pod in story.pods()] == [set(), set()]
 
 
+def test_a_pod_lost_after_a_success_hangs_the_job_controllers_gang_alone(story: RealStory) -> None:
+    """kubernetes#142330: its minCount stays 3 with two pods left to run. Muster's follows them."""
+    story.add_nodes(2)
+    story.create(a_job("theirs", pods=3))
+    ours = a_jobset("ours", {"workers": (1, 3)})
+    ours["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 20
+    story.create(ours)
+    story.wait("six pods run", lambda now: now.running() == 6)
+    for job in ("theirs", "ours-workers-0"):
+        first, second, _ = (pod for pod in story.pods() if pod["metadata"]["labels"][JOB_NAME] == job)
+        story.finish_pods([first])
+        story.wait("one is done", partial(_has_succeeded, job=job))
+        story.finish_pods([second], "Failed")
+    story.wait("both lost pods are replaced", lambda now: len(now.pods()) == 8)
+    story.wait("the one of Muster's gang runs", lambda now: now.running() == 3)
+    story.recording.quiet(3)
+    (waiting,) = (pod for pod in story.pods() if not pod["spec"].get("nodeName"))
+    assert waiting["metadata"]["labels"][JOB_NAME] == "theirs"
+    assert story.groups()[group_of(waiting)]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+    assert "conditions" not in waiting["status"]
+
+
+def _has_succeeded(story: RealStory, job: str) -> bool:
+    return bool(story.recording.now("Job")[job]["status"].get("succeeded"))
+
+
 OURS = ("app.kubernetes.io/managed-by", "muster")
+JOB_NAME = "batch.kubernetes.io/job-name"
 JOBS = 100
 
 
