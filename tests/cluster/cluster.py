@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.cluster import controllers, credentials, event_source
+from tests.cluster import controllers, credentials, event_source, operators
 from tests.cluster.api import KubernetesApi
 from tests.cluster.control_plane import (
     AUDIT_LOG,
@@ -28,7 +28,7 @@ from tests.cluster.knative import stack
 from tests.cluster.knative.stack import Knative
 from tests.cluster.processes import ComponentProcess, free_ports, wait_ready
 
-CONTROLLERS = ("controller-manager", "collectors", "scheduler", "jobset", "trainer", "kwok")
+CONTROLLERS = ("controller-manager", "collectors", "scheduler", "jobset", "trainer", "lws", "kuberay", "kwok")
 EVERYTHING = ("controller-manager", "scheduler", "jobset", "trainer", "kwok")
 TYPES = ("jobset", "trainer")
 
@@ -41,7 +41,7 @@ class ClusterOptions:
         release: Kubernetes version, feature gates and API versions.
         controllers: any of ``CONTROLLERS``, started in that order; ``collectors`` is a controller manager
             with nothing but the garbage collectors.
-        types: ``jobset``, ``trainer``: their CRDs are installed even without their controllers.
+        types: ``jobset``, ``trainer``, ``lws``, ``kuberay``: their CRDs are installed even without their controllers.
         jobset_gates: feature gates of JobSet that are switched on.
         nodes: number of fake nodes (8 CPUs, 32Gi, 4 GPUs each).
         knative: whether Knative Eventing and Serving's webhook are started as well.
@@ -203,6 +203,8 @@ def _start(
         "scheduler": lambda: start_scheduler(options.release, keys, api.server),
         "jobset": lambda: controllers.start_jobset(api, keys, options.jobset_gates),
         "trainer": lambda: controllers.start_trainer(api, keys),
+        "lws": lambda: operators.start_lws(api, keys),
+        "kuberay": lambda: operators.start_kuberay(api, keys),
         "kwok": lambda: controllers.start_kwok(api, keys),
     }
     # A generator, so that each process is in the list, and gets stopped, if the next one fails to start.

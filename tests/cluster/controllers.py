@@ -13,13 +13,20 @@ from tests.cluster.credentials import Credentials
 from tests.cluster.processes import ComponentProcess, free_ports, start, until, wait_ready
 
 
+_TYPES = {
+    "jobset": (modules.JOBSET, "config/components/crd/bases/*.yaml"),
+    "trainer": (modules.TRAINER, "manifests/base/crds/trainer*.yaml"),
+    "lws": (modules.LWS, "config/crd/bases/leaderworkerset*.yaml"),
+    "kuberay": (modules.KUBERAY, "config/crd/bases/*.yaml"),
+}
+
+
 def install_types(api: KubernetesApi, types: Iterable[str]) -> None:
-    """Apply the CRDs of ``jobset`` and ``trainer``, if named, and wait until they are served."""
+    """Apply the CRDs of the named controllers, and wait until they are served."""
     files: list[Path] = []
-    if "jobset" in types:
-        files += (modules.module_folder(modules.JOBSET) / "config/components/crd/bases").glob("*.yaml")
-    if "trainer" in types:
-        files += (modules.module_folder(modules.TRAINER) / "manifests/base/crds").glob("trainer*.yaml")
+    for name in types:
+        component, pattern = _TYPES[name]
+        files += modules.module_folder(component).glob(pattern)
     definitions = list(manifests.documents(files))
     manifests.apply(api, definitions)
     wait_served(api, definitions)
@@ -51,17 +58,17 @@ def start_jobset(api: KubernetesApi, credentials: Credentials, gates: Iterable[s
         "featureGates": dict.fromkeys(gates, True),
     }
     role = folder / "config/components/rbac/role.yaml"
-    token = _service_account(api, "jobset-system", "jobset-controller-manager", role)
+    token = service_account(api, "jobset-system", "jobset-controller-manager", role)
     kubeconfig = credentials.kubeconfig("jobset", api.server, token)
     config = credentials.folder / "jobset.json"
     config.write_text(json.dumps(configuration))
     command = [str(modules.build(modules.JOBSET)), f"--config={config}", f"--kubeconfig={kubeconfig}"]
     process = start("jobset", command, credentials.folder)
-    _wait_healthy(process, health_port)
+    wait_healthy(process, health_port)
     webhooks = folder / "config/components/webhook/manifests.yaml"
     # As the release's kustomization patches them: the pod webhooks get only pods of a JobSet.
     of_jobsets = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
-    _install_webhooks(api, credentials, webhooks, "jobset", webhook_port, {"pods": of_jobsets})
+    install_webhooks(api, credentials, webhooks, "jobset", webhook_port, {"pods": of_jobsets})
     return process
 
 
@@ -79,7 +86,7 @@ def start_trainer(api: KubernetesApi, credentials: Credentials) -> ComponentProc
         "certManagement": {"enable": False},
     }
     role = folder / "manifests/base/rbac/role.yaml"
-    token = _service_account(api, "kubeflow-system", "kubeflow-trainer-controller-manager", role)
+    token = service_account(api, "kubeflow-system", "kubeflow-trainer-controller-manager", role)
     kubeconfig = credentials.kubeconfig("trainer", api.server, token)
     config = credentials.folder / "trainer.json"
     config.write_text(json.dumps(configuration))
@@ -90,8 +97,8 @@ def start_trainer(api: KubernetesApi, credentials: Credentials) -> ComponentProc
         (certificates / file.name).write_bytes(file.read_bytes())
     command = [str(modules.build(modules.TRAINER)), f"--config={config}", f"--kubeconfig={kubeconfig}"]
     process = start("trainer", command, credentials.folder, {"TMPDIR": str(credentials.folder / "trainer")})
-    _wait_healthy(process, health_port)
-    _install_webhooks(
+    wait_healthy(process, health_port)
+    install_webhooks(
         api, credentials, folder / "manifests/base/webhook/manifests.yaml", "trainer", webhook_port
     )
     manifests.apply(api, manifests.documents(sorted((folder / "manifests/base/runtimes").rglob("*.yaml"))))
@@ -140,7 +147,7 @@ def _until_served(api: KubernetesApi, path: str) -> None:
         raise AssertionError(f"{path} is still not served: {api.request('GET', path).message}")
 
 
-def _install_webhooks(
+def install_webhooks(
     api: KubernetesApi,
     credentials: Credentials,
     file: Path,
@@ -160,7 +167,7 @@ def _install_webhooks(
         manifests.apply(api, [document])
 
 
-def _service_account(api: KubernetesApi, namespace: str, name: str, role_file: Path) -> str:
+def service_account(api: KubernetesApi, namespace: str, name: str, role_file: Path) -> str:
     """Create a service account bound to the ClusterRole in a file, and return a token for it."""
     metadata = {"name": name, "namespace": namespace}
     home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
@@ -192,7 +199,7 @@ def service_account_token(api: KubernetesApi, namespace: str, name: str) -> str:
     return token
 
 
-def _wait_healthy(process: ComponentProcess, port: int) -> None:
+def wait_healthy(process: ComponentProcess, port: int) -> None:
     health = KubernetesApi(f"http://127.0.0.1:{port}")
 
     def answers() -> bool:

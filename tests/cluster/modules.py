@@ -73,6 +73,8 @@ JOBSET = Component("jobset", "jobset", "sigs.k8s.io/jobset", inlined=False)
 TRAINER = Component(
     "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", inlined=False
 )
+LWS = Component("lws", "lws", "sigs.k8s.io/lws/cmd", inlined=False)
+KUBERAY = Component("kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", inlined=False)
 KWOK = Component("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", inlined=False)
 ADAPTER = Component(
     "knative-adapter",
@@ -112,7 +114,7 @@ SERVICE_PROXY = Component(
 EVERY_COMPONENT = (
     ETCD,
     *KUBERNETES["1.37"].values(),
-    *(KUBECTL, JOBSET, TRAINER, KWOK, ADAPTER, EVENTING, SERVING_WEBHOOK, SERVICE_PROXY),
+    *(KUBECTL, JOBSET, TRAINER, LWS, KUBERAY, KWOK, ADAPTER, EVENTING, SERVING_WEBHOOK, SERVICE_PROXY),
     *KUBERNETES["1.36"].values(),
     HELM,
 )
@@ -200,6 +202,7 @@ def _module_path(component: Component) -> str:
     for prefix in (
         "k8s.io/kubernetes",
         "sigs.k8s.io/kwok",
+        "sigs.k8s.io/lws",
         "knative.dev/eventing",
         "knative.dev/serving",
         "muster.dev/tests/cluster/knative",
