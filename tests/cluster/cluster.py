@@ -41,7 +41,8 @@ class ClusterOptions:
         release: Kubernetes version, feature gates and API versions.
         controllers: any of ``CONTROLLERS``, started in that order; ``collectors`` is a controller manager
             with nothing but the garbage collectors.
-        types: ``jobset``, ``trainer``, ``lws``, ``kuberay``: their CRDs are installed even without their controllers.
+        types: ``jobset``, ``trainer``, ``lws``, ``kuberay``: their CRDs are installed even without their
+            controllers.
         jobset_gates: feature gates of JobSet that are switched on.
         nodes: number of fake nodes (8 CPUs, 32Gi, 4 GPUs each).
         knative: whether Knative Eventing and Serving's webhook are started as well.

@@ -12,7 +12,6 @@ from tests.cluster.api import KubernetesApi
 from tests.cluster.credentials import Credentials
 from tests.cluster.processes import ComponentProcess, free_ports, start, until, wait_ready
 
-
 _TYPES = {
     "jobset": (modules.JOBSET, "config/components/crd/bases/*.yaml"),
     "trainer": (modules.TRAINER, "manifests/base/crds/trainer*.yaml"),
@@ -155,6 +154,7 @@ def install_webhooks(
     port: int,
     selectors: dict[str, dict[str, Any]] | None = None,
 ) -> None:
+    """Apply webhooks of a release with the address of a controller that runs here."""
     for document in manifests.documents([file]):
         document["metadata"]["name"] = name
         for webhook in document["webhooks"]:
@@ -200,6 +200,7 @@ def service_account_token(api: KubernetesApi, namespace: str, name: str) -> str:
 
 
 def wait_healthy(process: ComponentProcess, port: int) -> None:
+    """Wait until a controller answers at its port of health checks."""
     health = KubernetesApi(f"http://127.0.0.1:{port}")
 
     def answers() -> bool:
