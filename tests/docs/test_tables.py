@@ -25,14 +25,14 @@ def test_every_reason_has_one_row_and_no_row_is_without_reason() -> None:
 
 def test_every_metric_of_gangs_is_listed() -> None:
     """With its labels; `function` is a label of all."""
-    rows = dict(re.findall(r"^\|[^|]+\| `(muster_\w+?)(?:\{(\w+)\})?` \|$", OPERATIONS, re.MULTILINE))
+    rows = dict(re.findall(r"^\|[^|]+\| `(muster_\w+?)(?:\{([\w,]+)\})?` \|$", OPERATIONS, re.MULTILINE))
     gangs = re.compile(r"(muster_(?:gang|gave_up|owners_without_gang)\w*?)(?:_count)?")
     samples = {
         found[1]: labels for name, labels in exported_samples().items() if (found := gangs.fullmatch(name))
     }
     parts = ("_bucket", "_sum", "_created")
     counted = {name: labels - {"function"} for name, labels in samples.items() if not name.endswith(parts)}
-    assert {name: {label} - {""} for name, label in rows.items()} == counted
+    assert {name: set(labels.split(",")) for name, labels in rows.items()} == counted
 
 
 def test_every_setting_is_listed() -> None:

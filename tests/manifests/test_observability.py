@@ -20,6 +20,7 @@ from muster.policy.status.group_status import WORST_FIRST
 from muster.runtime.outcome import Outcome, OutcomeKind
 from muster.runtime.telemetry.metrics import Metrics, exposition_of
 from muster.simulator.overlays import load, of_kind
+from tests.docs.commands import ROOT
 
 FOLDER = EVENTING / "observability"
 DASHBOARD: dict[str, Any] = json.loads((FOLDER / "dashboard.json").read_text())
@@ -61,7 +62,8 @@ def exported_samples() -> dict[str, set[str]]:
     now = datetime(2026, 11, 21, tzinfo=UTC)
     metrics = Metrics("patch_pods", lambda: 0)
     metrics.answered(Sweep("1"), Outcome(OutcomeKind.DONE, Reason.SWEPT), 0.1, now)
-    metrics.swept_all(now, [GangReport(1, (WaitingGang(Reason.UNSCHEDULABLE, now),), Reason.INVALID_POLICY)])
+    report = GangReport(1, (WaitingGang(Reason.UNSCHEDULABLE, now),), Reason.INVALID_POLICY)
+    metrics.swept_all(now, [("team-a", report)])
     metrics.milestone_reached(GangGivenUp(Reason.INVALID_POLICY))
     metrics.swept(Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED))
     metrics.called("get", "pods", "ok")
@@ -92,6 +94,17 @@ def test_reasons_and_outcomes_exist(expression: str) -> None:
     for label, values in SELECTOR.findall(expression):
         if label in known:
             assert set(values.split("|")) <= known[label]
+
+
+def test_every_alert_says_what_is_wrong_what_to_do_and_where_to_read_on() -> None:
+    """The anchor exists; a panel's title says what is counted, and no two are the same."""
+    for rule in RULES:
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}, rule["alert"]
+        page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+        headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+    titles = [panel["title"] for panel in DASHBOARD["panels"]]
+    assert [title for title in titles if " " not in title or titles.count(title) > 1] == []
 
 
 def test_every_grouping_failure_raises_an_alert() -> None:

@@ -49,7 +49,7 @@ class Sweeps:
         self._runs = Runs()
         self._left = deque[str]()
         """The namespaces that are left of the round."""
-        self._gangs: list[GangReport] = []
+        self._gangs: list[tuple[str, GangReport]] = []
 
     def sweep(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
         """Continue the round until its end or the deadline.
@@ -73,11 +73,12 @@ class Sweeps:
         outcomes: list[Outcome] = []
         began_with, whole = self._left[0], True
         while self._left and whole:
-            here, whole = self._look_at(cluster, self._left[0], event)
+            name = self._left[0]
+            here, whole = self._look_at(cluster, name, event)
             outcomes += here
-            if whole or self._left[0] == began_with:
+            if whole or name == began_with:
                 self._left.popleft()
-                self._gangs += (outcome.gangs for outcome in here if outcome.gangs is not None)
+                self._gangs += ((name, outcome.gangs) for outcome in here if outcome.gangs is not None)
         if not self._left:
             self._metrics.swept_all(self._clock(), self._gangs)
         counts = sorted(Counter(str(outcome.reason) for outcome in outcomes).items())

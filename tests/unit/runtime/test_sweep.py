@@ -135,13 +135,13 @@ def test_the_deadline_ends_a_sweep_and_the_next_goes_on() -> None:
         return NoOp(Reason.UP_TO_DATE, gangs=GangReport(placed=1))
 
     handler = a_sweeper(world, plan, deadline_seconds=0.15)
-    handler.metrics.swept_all = lambda _now, gangs: whole.append(sum(gang.placed for gang in gangs))
+    handler.metrics.swept_all = lambda _now, gangs: whole.append([name for name, _ in gangs])
     swept(handler)
     assert (seen, whole) == (["team-a", "team-a", "team-b"], [])
     swept(handler)
     assert (seen[3:], whole) == (["team-b"], [])
     swept(handler)
-    assert (seen[4:], whole) == (["team-c", "team-c"], [5])
+    assert (seen[4:], whole) == (["team-c", "team-c"], [["team-a", "team-a", "team-b", "team-c", "team-c"]])
 
 
 def test_a_sweep_asked_for_during_another_one_lists_again() -> None:

@@ -1,7 +1,7 @@
 """Prometheus metrics of a function. The only module that uses prometheus_client.
 
 Every label has few values, whatever a sender puts into an event: unknown kinds and types are `other`, and no
-object name is a label.
+name of an object is a label, but namespaces of gauges of gangs are.
 """
 
 from __future__ import annotations
@@ -67,11 +67,13 @@ class Metrics:
         text = "From the creation or resumption of an owner until all its gangs are placed."
         self._placements = new(Histogram, "gang_placement_seconds", text, "kind", buckets=PLACEMENT_SECONDS)
         self._gave_up = new(Counter, "gave_up", "Owners that got no gang, or not all gangs.", "reason")
-        self._placed = new(Gauge, "gangs_placed", "Gangs that are placed.")
-        self._waiting = new(Gauge, "gangs_waiting", "Gangs that are to run and are not placed.", "reason")
+        self._placed = new(Gauge, "gangs_placed", "Gangs that are placed.", "namespace")
+        self._waiting = new(
+            Gauge, "gangs_waiting", "Gangs that are to run and are not placed.", "namespace reason"
+        )
         text = "When the gang began to wait that has waited longest."
-        self._since = new(Gauge, "gangs_waiting_since_timestamp_seconds", text, "reason")
-        self._without = new(Gauge, "owners_without_gang", "Owners that lack a gang.", "reason")
+        self._since = new(Gauge, "gangs_waiting_since_timestamp_seconds", text, "namespace reason")
+        self._without = new(Gauge, "owners_without_gang", "Owners that lack a gang.", "namespace reason")
         text = "When a sweep was last answered; 0 before the first one."
         self._last_sweep = new(Gauge, "last_sweep_timestamp_seconds", text).labels(function)
         text = "When sweeps had last examined all objects; 0 before the first time."
@@ -90,24 +92,26 @@ class Metrics:
         """Count an object of a sweep."""
         self._swept.labels(self._function, outcome.kind, outcome.reason).inc()
 
-    def swept_all(self, now: datetime, reports: Sequence[GangReport]) -> None:
-        """Set the time at which sweeps had last covered all objects, and the gangs of all owners."""
+    def swept_all(self, now: datetime, reports: Sequence[tuple[str, GangReport]]) -> None:
+        """Set the time at which sweeps had last covered all objects, and the gangs of owners by namespace."""
         self._last_round.set(now.timestamp())
         self._reports_gangs = self._reports_gangs or bool(reports)
         if not self._reports_gangs:
             return
         for kind in KINDS:  # rate() ignores the first value of a series
             self._placements.labels(self._function, kind.resource.kind)
-        self._placed.labels(self._function).set(sum(report.placed for report in reports))
-        for gauge in (self._waiting, self._since, self._without):
+        for gauge in (self._placed, self._waiting, self._since, self._without):
             gauge.clear()
-        waiting = [gang for report in reports for gang in report.waiting]
-        for gang in sorted(waiting, key=lambda gang: gang.since or now, reverse=True):
-            self._waiting.labels(self._function, _known(gang.reason)).inc()
+        for namespace, report in reports:
+            self._placed.labels(self._function, namespace).inc(report.placed)
+            if report.gave_up:
+                self._without.labels(self._function, namespace, _known(report.gave_up)).inc()
+        waiting = [(namespace, gang) for namespace, report in reports for gang in report.waiting]
+        for namespace, gang in sorted(waiting, key=lambda found: found[1].since or now, reverse=True):
+            self._waiting.labels(self._function, namespace, _known(gang.reason)).inc()
             if gang.since is not None:
-                self._since.labels(self._function, _known(gang.reason)).set(gang.since.timestamp())
-        for reason in filter(None, (report.gave_up for report in reports)):
-            self._without.labels(self._function, _known(reason)).inc()
+                since = self._since.labels(self._function, namespace, _known(gang.reason))
+                since.set(gang.since.timestamp())
 
     def milestone_reached(self, milestone: Milestone) -> None:
         """Count a placement, or that a gang was given up."""
