@@ -24,10 +24,11 @@ from muster.replay.replay import (
     replay,
 )
 from muster.replay.snapshots import Object, Objects, RecordedObjects
-from muster.replay.summary import is_gated, summarize
+from muster.replay.summary import is_gated
 from muster.simulator.broker import Answer
 from tests.replays import recorded
 from tests.replays.golden import CONDITIONS
+from tests.replays.update import conditions_of
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 MODES = ("resource", "reference")
@@ -153,7 +154,7 @@ def test_a_stream_ends_with_the_groups_that_were_recorded(moment: Moment) -> Non
     assert groups_of(end.objects) == moment.expected
     if moment.expected:
         assert [body for body in end.objects if body["kind"] == "Pod" and is_gated(body)] == []
-    assert summarize(end.objects)["owners"] == golden[moment.story][moment.at]
+    assert conditions_of(end.objects) == golden[moment.story][moment.at]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)

@@ -6,11 +6,12 @@ python -m tests.replays.update
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from muster.replay.replay import replay
 from muster.replay.snapshots import Object
-from muster.replay.summary import summarize
+from muster.replay.summary import muster_conditions
 from tests.replays import recorded
 from tests.replays.golden import CONDITIONS, cases, write
 
@@ -26,13 +27,24 @@ def main() -> None:
     sys.stdout.write(f"{len(all_cases)} plans written; review them with git diff\n")
 
 
-def conditions(story: str) -> dict[str, list[Object]]:
+def conditions(story: str) -> dict[str, dict[str, list[str]]]:
     """Return the owners' conditions after a replay of all events, by the moment it begins with."""
-    owners_by_moment = {}
+    by_moment = {}
     for world in recorded.moments(story):
         end = replay(recorded.events(story), world.objects, LATER)
-        owners_by_moment[world.checkpoint] = summarize(end.objects)["owners"]
-    return owners_by_moment
+        by_moment[world.checkpoint] = conditions_of(end.objects)
+    return by_moment
+
+
+def conditions_of(objects: Iterable[Object]) -> dict[str, list[str]]:
+    """Return Muster's conditions of owners, without their times."""
+    told = {
+        f"{body['kind']} {body['metadata'].get('namespace')}/{body['metadata']['name']}": [
+            "{type} {status} {reason}: {message}".format(**condition) for condition in muster_conditions(body)
+        ]
+        for body in objects
+    }
+    return {owner: conditions for owner, conditions in sorted(told.items()) if conditions}
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from muster.replay.gangs import gangs_of
 from muster.replay.replay import ReplayResult, replay
-from muster.replay.summary import summarize
 from muster.runtime import steps
 from muster.simulator.overlays import CLUSTER, load, of_kind
 from tests.replays import recorded
@@ -79,7 +79,7 @@ def test_a_step_that_does_the_same_changes_nothing_for_the_others(step: str, tmp
     before = as_it_is(step)
     after = run(step, swap(step, SAME, tmp_path))
     assert groups_of(after.objects) == groups_of(before.objects)
-    assert summarize(after.objects) == summarize(before.objects)
+    assert gangs_of(after.objects) == gangs_of(before.objects)
     assert after.dead_letters == ()
     assert writers(after) == writers(before) - {step} | {"team_step"}
 

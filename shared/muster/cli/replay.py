@@ -12,9 +12,9 @@ from muster.cli.common import CommandError, echo_data, errors_as_bad_input, outp
 from muster.cli.overlays import overlay_option
 from muster.objects.text import counted
 from muster.replay.files import read_events, time_of
+from muster.replay.gangs import gangs_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, is_musters_group, replay
 from muster.replay.snapshots import choose_for, moments_of, objects_of_events, read_snapshots
-from muster.replay.summary import summarize
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -48,7 +48,7 @@ def command(
     drop_groups: bool,
     sweep: bool,
 ) -> None:
-    """Deliver the events in FILE... to the functions and print the resulting groups.
+    """Deliver the events in FILE... to the functions and print the resulting gangs, as `muster get -o yaml`.
 
     A FILE holds structured CloudEvents as JSON Lines, as a JSON batch or one by one; `.gz` is
     unpacked. The cluster is an embedded API server that holds the objects as they
@@ -72,7 +72,7 @@ def command(
             result = replay(requests, objects, now, sweep=sweep, overlay=overlay)
         except NeverQuietError as error:
             raise CommandError(str(error)) from None
-    summary = summarize(result.objects)
+    summary = {"gangs": [gang.as_data() for gang in gangs_of(result.objects)]}
     if output == "text":
         if chosen.checkpoint:
             click.echo(f"from the moment {chosen.checkpoint!r}, of {moments_of(snapshots)}")

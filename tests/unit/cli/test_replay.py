@@ -27,13 +27,11 @@ def test_one_event_starts_the_whole_chain(muster: Muster, filed: Filed) -> None:
     output = ended(
         muster("replay", filed("e.json", an_event()), "--objects", filed("c.yaml", CLUSTER), "-o", "yaml")
     )
-    (workload,) = output["workloads"]
-    assert workload["owner"] == "Job sweep"
-    assert workload["groups"] == {"main": {"gang": {"minCount": 2}}}
-    (group,) = output["podGroups"]
-    assert (group["name"], group["schedulingPolicy"]) == (GROUP, {"gang": {"minCount": 2}})
-    assert group["owners"] == ["Job sweep", f"Workload {workload['name']}"]
-    assert group["pods"] == {"total": 1, "gated": 0, "bound": 0}
+    (gang,) = output["gangs"]
+    assert (gang["what"], gang["reason"]) == ("job/sweep", "WaitingForPods")
+    (group,) = gang["podGroups"]
+    assert (group["name"], group["policy"], group["needed"]) == (GROUP, "gang", 2)
+    assert (group["members"], group["gated"], group["bound"]) == (1, 0, 0)
     assert output["functions"]["create_workload"] == {"WorkloadCreated": 1}
 
 
@@ -63,5 +61,5 @@ def test_the_moment_that_has_the_job_of_the_events_is_taken(muster: Muster, file
     after = {"kind": "List", "moment": "end", "items": [a_job(), a_pod()]}
     recording = filed("r.yaml", as_yaml(a_namespace(), before, after))
     arguments = ["replay", filed("e.json", an_event()), "--objects", recording, "--output", "yaml"]
-    assert ended(muster(*arguments))["workloads"]
-    assert ended(muster(*arguments, "--moment", "start"))["workloads"] == []
+    (at_end,), (at_start,) = (ended(muster(*arguments, *m))["gangs"] for m in ([], ["--moment", "start"]))
+    assert (bool(at_end["workload"]), bool(at_start["workload"])) == (True, False)
