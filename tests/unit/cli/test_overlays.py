@@ -48,5 +48,5 @@ def test_a_replay_with_any_overlay_makes_the_groups(overlay: str) -> None:
     arguments = [str(word) for option in options.items() for word in option]
     result = CliRunner().invoke(main, ["replay", str(events), "--drop-groups", *arguments])
     assert result.exit_code == 0, result.output
-    created = yaml.safe_load(result.output)
-    assert [group["name"] for group in created["podGroups"]] == ["llama-trainer-36b8b4c3"]
+    (gang,) = yaml.safe_load(result.output)["gangs"]
+    assert (gang["workload"], gang["podGroups"][0]["reason"]) == ("llama", "WaitingForScheduler")
