@@ -90,8 +90,8 @@ $(SITE)/.ready: requirements-docs.txt
 	@touch $@
 
 docs: $(SITE)/.ready ## Build the pages as a site in build/site; broken links fail
-	@$(SITE)/bin/python release/site.py build/pages
-	@$(SITE)/bin/zensical build --clean --strict
+	@$(SITE)/bin/python release/site.py build
+	@$(SITE)/bin/zensical build --clean --strict --config-file build/zensical.toml
 
 record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record

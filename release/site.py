@@ -37,10 +37,12 @@ def text_of(source: str) -> str:
     return LINK.sub(linked, (ROOT / source).read_text())
 
 
-def main(folder: Path) -> None:
-    """Write all pages below a folder."""
+def main(below: Path) -> None:
+    """Write the settings of the site, and all pages, below a folder."""
+    folder = below / "pages"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "docs", folder)
+    shutil.copy(ROOT / "release" / "zensical.toml", below)
     sources = ["README.md", *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md"))]
     for source in sources:
         (folder / page_of(source)).write_text(text_of(source))

@@ -69,8 +69,8 @@ def commands(document: Path, heading: str = "") -> list[Command]:
     ]
 
 
-FOLLOWED = {"testing.md", "tutorial-own-step.md", "apiserver.md"}
-"""Documents that a test follows as a whole: tests/library in a project of their own, test_apiserver.py."""
+FOLLOWED = {"testing.md", "tutorial.md", "tutorial-own-step.md", "apiserver.md"}
+"""Documents that a test follows as a whole: tests/packages, test_tutorial.py, test_apiserver.py."""
 
 ALL = [command for document in DOCUMENTS if document.name not in FOLLOWED for command in commands(document)]
 

@@ -32,8 +32,8 @@ REGISTRY = "registry.example.com/team"
 IMAGE = f"{REGISTRY}/muster@sha256:47f55cd2a0ba6a1e6ab5ac1b0bd1bd6ee4cb1a4c3d41a1ec5e4a5b0fa2d9a111"
 RELEASED = {f"REGISTRY={REGISTRY}", "PUSH=1", f"VERSION={project_version()}", f"IMAGE={IMAGE}"}
 """Settings of `make images` and `make release`, which tests/packages/test_release.py runs with these."""
-STAYS = {"run", "apiserver"}
-"""Commands that run until they are stopped; their options are read, and tests/stories runs them."""
+STAYS = {"run", "record", "apiserver"}
+"""Commands that run until they are stopped; their options are read. test_tutorial.py runs them."""
 
 
 def _cases(program: str) -> list[object]:
@@ -108,9 +108,6 @@ def test_muster(command: Command, kubeconfig: Path, monkeypatch: pytest.MonkeyPa
         _write_inputs(command.document, tmp_path)
         monkeypatch.chdir(tmp_path)
     if command.words[1] == "new-step":
-        monkeypatch.chdir(tmp_path)
-    if command.words[1] == "record":
-        (tmp_path / "eventing").symlink_to(EVENTING)
         monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, command.arguments, env={"KUBECONFIG": str(kubeconfig)})
     # `check` says 1 of a cluster that is not fit, and the local one has no Knative.

@@ -33,8 +33,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_on_the_site() -> None:
-    """Once, in a group of zensical.toml."""
-    nav = tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]
+    """Once, in a group of release/zensical.toml."""
+    nav = tomllib.loads((ROOT / "release/zensical.toml").read_text())["project"]["nav"]
     pages = [page for group in nav for entries in group.values() for page in entries]
     sources = ["README.md", *(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/**/*.md"))]
     assert sorted(pages) == sorted(map(page_of, sources))

@@ -91,7 +91,7 @@ def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions
         if not good:
             raise SystemExit(1)
         return
-    resource, name = _named(targets)
+    resource, name = named(targets)
     with connected(options, "explain") as cluster:
         ref = ObjectRef(resource.api_version, resource.kind, namespace or cluster.namespace, name)
         reader = Versioned(cluster.client)
@@ -134,7 +134,7 @@ def _complete(typed: str) -> list[CompletionItem]:
     return found or [CompletionItem(typed, type="file")]
 
 
-def _named(targets: Sequence[str]) -> tuple[Resource, str]:
+def named(targets: Sequence[str]) -> tuple[Resource, str]:
     """Return the kind and the name of `KIND/NAME` or `KIND NAME`."""
     text = "/".join(targets)
     kind, _, name = text.partition("/")

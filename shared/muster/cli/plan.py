@@ -10,9 +10,11 @@ from pydantic import ValidationError
 
 from muster.cli.common import BadInput, echo_data, errors_as_bad_input
 from muster.cluster.observe.snapshot import Snapshot
-from muster.events.parse import UnreadableEvent, parse
+from muster.events.parse import Sweep, UnreadableEvent, parse
+from muster.policy.model import NoOp
 from muster.replay.files import BadFileError, RecordedRequest, read_events, time_of
 from muster.replay.plans import Document, as_yaml, decide, subjects, to_document
+from muster.replay.replay import event_of
 from muster.replay.snapshots import (
     Objects,
     choose_for,
@@ -34,7 +36,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
     "event_file",
     required=True,
     type=click.Path(path_type=Path),
-    help="One structured CloudEvent, as JSON or YAML.",
+    help="One structured CloudEvent, as JSON or YAML; of a recording its first that FUNCTION handles.",
 )
 @click.option(
     "--objects",
@@ -68,9 +70,7 @@ def command(
     """  # noqa: D301 - click does not wrap a paragraph after \b
     with errors_as_bad_input():
         step = steps.find_step(function)
-        request, *more = read_events(event_file)
-        if more:
-            raise BadInput(f"{event_file}: has {1 + len(more)} events; plan takes one, replay many")
+        request = _event_of(step, event_file)
         named = objects_of_events([request], owners_only=False)
         snapshot = choose_for(named, read_snapshots(object_files), moment)
         plans = _plans(step, request, snapshot.objects)
@@ -80,6 +80,24 @@ def command(
         echo_data(plans, output)
     else:
         click.echo(as_yaml(plans), nl=False)
+
+
+def _event_of(step: Step, path: Path) -> RecordedRequest:
+    """Return the event of a file; of several the first that the step handles, which is named on stderr.
+
+    Raises:
+        BadInput: there are several, and none is for the step.
+    """
+    requests = read_events(path)
+    if len(requests) == 1:
+        return requests[0]
+    for request in requests:
+        event = parse(request.headers, request.body)
+        if isinstance(event, Sweep) or not isinstance(step.subject_of(event), NoOp):
+            recorded = event_of(request)
+            click.echo(f"{request.location}: {recorded['type']} {recorded['subject']}", err=True)
+            return request
+    raise BadInput(f"{path}: none of the {len(requests)} events is for {step.name}")
 
 
 def _plans(step: Step, request: RecordedRequest, objects: Objects) -> list[Document]:

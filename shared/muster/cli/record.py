@@ -6,17 +6,23 @@ import gzip
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import monotonic
 
 import click
 
-from muster.cli.cluster import KubeconfigOptions, cluster_options, connected
+from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
 from muster.cli.common import BadInput, CommandError
+from muster.cli.explain import named
+from muster.cluster.errors import ClusterError
+from muster.cluster.http.client import Client
+from muster.objects.resources import Resource
 from muster.objects.text import counted
+from muster.policy.owners import owner_kind
 from muster.replay.files import format_suffix
 from muster.replay.recording import EventRecorder, MomentWriter, OutputFile
 from muster.simulator.overlays import load
@@ -24,6 +30,9 @@ from muster.simulator.source import Source, start_all
 
 MOMENT_SECONDS = 5.0
 """Time between two moments; none is written without a new event."""
+
+_TICK_SECONDS = 1.0
+"""Time between two looks at the job of --until."""
 
 WATCH_TIMEOUT_SECONDS = 10.0
 """How long to wait for the watches at the start; an API may not be served yet."""
@@ -40,13 +49,34 @@ WATCH_TIMEOUT_SECONDS = 10.0
     help="Write the cluster's objects at several moments to this file, for `muster replay --objects`.",
 )
 @click.option(
+    "--until",
+    "until",
+    metavar="KIND/NAME",
+    default="",
+    help="Stop when this trainjob, jobset or job is complete or has failed.",
+)
+@click.option(
+    "-n",
+    "--namespace",
+    default="",
+    help="Namespace of that job; default: the context's.",
+    shell_complete=complete_namespaces,
+)
+@click.option(
     "--for",
     "seconds",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
     help="Stop after this time.",
 )
-def command(file: Path, options: KubeconfigOptions, objects_file: Path | None, seconds: float | None) -> None:
+def command(
+    file: Path,
+    options: KubeconfigOptions,
+    objects_file: Path | None,
+    until: str,
+    namespace: str,
+    seconds: float | None,
+) -> None:
     """Record events into FILE (.jsonl or .jsonl.gz), one CloudEvent per line, until Ctrl-C.
 
     The cluster's API server is watched as the sources of eventing/overlays/cluster do, and FILE gets what
@@ -60,8 +90,10 @@ def command(file: Path, options: KubeconfigOptions, objects_file: Path | None, s
     for path in (file, objects_file):
         if path is not None and path.exists():
             raise BadInput(f"{path}: already exists")
+    job = named([until]) if until else None
     with connected(options, "record") as cluster, ExitStack() as exits:
         client = cluster.client
+        ended = partial(_has_ended, client, job, namespace or cluster.namespace)
         recorder = EventRecorder(_open(exits, file))
         sources = Source.all_of(load(), client, recorder.receive, api_server=client.url)
         specs = [source.spec for source in sources]
@@ -74,7 +106,7 @@ def command(file: Path, options: KubeconfigOptions, objects_file: Path | None, s
             start_all(sources, WATCH_TIMEOUT_SECONDS)
             kinds = dict.fromkeys(kind.resource.kind for spec in specs for kind in spec.kinds)
             click.echo(f"recording {', '.join(kinds)} of {client.url}; Ctrl-C stops it", err=True)
-            _wait(inf if seconds is None else seconds, recorder, moments)
+            _wait(inf if seconds is None else seconds, recorder, moments, ended)
         for source in sources:
             source.stop()
         if moments is not None:
@@ -109,14 +141,33 @@ def _stopped_by_signals(recorder: EventRecorder) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _wait(seconds: float, recorder: EventRecorder, moments: MomentWriter | None) -> None:
-    """Write moments until a signal, an error or the time is over."""
-    end, known = monotonic() + seconds, 0
-    while not recorder.ended.wait(max(0.0, min(MOMENT_SECONDS, end - monotonic()))) and monotonic() < end:
-        if moments is not None and recorder.recorded.total() != known:
-            known = recorder.recorded.total()
-            moments.write()
+def _wait(
+    seconds: float, recorder: EventRecorder, moments: MomentWriter | None, job_ended: Callable[[], bool]
+) -> None:
+    """Write moments until a signal or an error, the time is over, or a second after the job has ended."""
+    now = monotonic()
+    end, next_moment, known = now + seconds, now + MOMENT_SECONDS, 0
+    while not recorder.ended.wait(max(0.0, min(_TICK_SECONDS, end - monotonic()))) and monotonic() < end:
+        if monotonic() >= next_moment:
+            next_moment += MOMENT_SECONDS
+            if moments is not None and recorder.recorded.total() != known:
+                known = recorder.recorded.total()
+                moments.write()
+        if job_ended():
+            end = min(end, monotonic() + _TICK_SECONDS)
     recorder.ended.set()
+
+
+def _has_ended(client: Client, job: tuple[Resource, str] | None, namespace: str) -> bool:
+    """Whether a job is complete or has failed; not while the API server does not answer."""
+    if job is None:
+        return False
+    resource, name = job
+    with suppress(ClusterError):
+        body = client.get(resource, name, namespace)
+        kind = owner_kind(resource.group, resource.kind)
+        return bool(body and kind and kind.view.read(body).finished)
+    return False
 
 
 def _report(file: Path, recorder: EventRecorder, seconds: float) -> None:

@@ -21,6 +21,9 @@ Objects = list[Object]
 Named = tuple[str, str, str]
 """Kind, namespace and name of an object."""
 
+Identity = tuple[Named, str]
+"""An object and its UID, "" if it is not known: an object that is made again has the name of the old one."""
+
 
 @dataclass(frozen=True)
 class RecordedObjects:
@@ -87,7 +90,7 @@ def moments_of(snapshots: Iterable[RecordedObjects]) -> str:
 
 
 def choose_for(
-    objects: Sequence[Named], snapshots: Sequence[RecordedObjects], moment: str
+    objects: Sequence[Identity], snapshots: Sequence[RecordedObjects], moment: str
 ) -> RecordedObjects:
     """Return a moment; without its name the first with the most of the objects and, of these, with a pod.
 
@@ -95,31 +98,34 @@ def choose_for(
     """
     if moment:
         return choose(snapshots, moment)
-    counts = [len(set(objects) & _names(snapshot.objects)) for snapshot in snapshots]
+    counts = [sum(_is_among(one, snapshot.objects) for one in set(objects)) for snapshot in snapshots]
     candidates = [snapshot for count, snapshot in zip(counts, snapshots, strict=True) if count == max(counts)]
     with_pod = (one for one in candidates if any(body["kind"] == "Pod" for body in one.objects))
     return next(with_pod, candidates[0])
 
 
-def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> list[Named]:
+def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> list[Identity]:
     """Return the objects that events are about, without deleted ones.
 
     With `owners_only` only TrainJobs, JobSets and Jobs count: the functions may make the others.
     """
-    exists: dict[Named, bool] = {}
+    exists: dict[Identity, bool] = {}
     for request in requests:
         try:
             event = parse(request.headers, request.body)
         except UnreadableEvent:
             continue
         if isinstance(event, ResourceEvent) and not (owners_only and kind_of(event.ref) is None):
-            named = event.ref.kind, event.ref.namespace, event.ref.name
-            exists[named] = exists.get(named, True) and event.happened is not Happened.DELETE
-    return [named for named, remains in exists.items() if remains]
+            identity = (event.ref.kind, event.ref.namespace, event.ref.name), event.ref.uid
+            exists[identity] = exists.get(identity, True) and event.happened is not Happened.DELETE
+    return [identity for identity, remains in exists.items() if remains]
 
 
-def _names(objects: Iterable[Object]) -> set[Named]:
-    return set(map(_name_of, objects))
+def _is_among(identity: Identity, objects: Iterable[Object]) -> bool:
+    """Whether an object is there, under the UID that is known of it and of itself."""
+    named, uid = identity
+    uids = {body["metadata"].get("uid") or uid for body in objects if _name_of(body) == named}
+    return uid in uids or bool(uids and not uid)
 
 
 def _name_of(body: Object) -> Named:

@@ -77,7 +77,14 @@ apiVersion: v1
 kind: List
 moment: all bound
 items:
-- {apiVersion: batch/v1, kind: Job, metadata: {name: a}}
+- {apiVersion: batch/v1, kind: Job, metadata: {name: a, uid: old}}
+- {apiVersion: v1, kind: Pod, metadata: {name: a-0}}
+---
+apiVersion: v1
+kind: List
+moment: made again
+items:
+- {apiVersion: batch/v1, kind: Job, metadata: {name: a, uid: new}}
 - {apiVersion: v1, kind: Pod, metadata: {name: a-0}}
 """
 
@@ -88,11 +95,16 @@ def names(snapshot: RecordedObjects) -> list[str]:
 
 
 def test_moments_share_the_objects_outside_of_them(tmp_path: Path) -> None:
-    """A moment is chosen by name, or by the objects of events: the first that has them and a pod."""
+    """A moment is chosen by name, or by the objects of events: the first that has them and a pod.
+
+    An object that was made again under its name is another one.
+    """
     moments = read_snapshots([a_file(tmp_path, "o.yaml", MOMENTS)])
-    assert [names(moment) for moment in moments] == [["node-1", "a"], ["node-1", "a", "a-0"]]
+    assert [names(moment) for moment in moments] == [["node-1", "a"], *[["node-1", "a", "a-0"]] * 2]
     assert choose(moments, "start") is moments[0]
-    assert choose_for([("Job", "", "a")], moments, "") is moments[1]
+    assert choose_for([(("Job", "", "a"), "old")], moments, "") is moments[1]
+    assert choose_for([(("Job", "", "a"), "new")], moments, "") is moments[2]
+    assert choose_for([(("Job", "", "a"), "")], moments, "") is moments[1]
     with pytest.raises(LookupError, match="'start', 'all bound'"):
         choose(moments, "end")
 
@@ -118,11 +130,11 @@ def test_what_is_no_object_is_named(tmp_path: Path, text: str, message: str) -> 
 def test_objects_of_events_are_without_deleted_ones() -> None:
     """Jobs, JobSets and TrainJobs alone, as the functions may make the others."""
 
-    def event(verb: str, name: str, kind: str = "Job") -> RecordedRequest:
+    def event(verb: str, name: str, uid: str = "1") -> RecordedRequest:
         body = {
             "apiVersion": "batch/v1",
-            "kind": kind,
-            "metadata": {"name": name, "namespace": "n", "uid": "1"},
+            "kind": "Job",
+            "metadata": {"name": name, "namespace": "n", "uid": uid},
         }
         headers = {
             "ce-specversion": "1.0",
@@ -134,6 +146,8 @@ def test_objects_of_events_are_without_deleted_ones() -> None:
         return RecordedRequest(headers, json.dumps(body).encode(), "e")
 
     stream = [event("add", "a"), event("update", "a"), event("add", "b"), event("delete", "b")]
+    stream.append(event("add", "b", uid="2"))
     assert objects_of_events([*stream, RecordedRequest({"content-type": STRUCTURED}, b"{}", "e")]) == [
-        ("Job", "n", "a")
+        (("Job", "n", "a"), "1"),
+        (("Job", "n", "b"), "2"),
     ]
