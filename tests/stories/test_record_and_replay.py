@@ -90,6 +90,7 @@ def test_a_recorded_story_is_replayed_by_the_embedded_server(story: Recorded) ->
     )
     assert result.exit_code == 0, result.output
     (group,) = (obj for obj in story.end.objects if obj["kind"] == "PodGroup")
-    (made,) = yaml.safe_load(result.stdout.partition("\n\n")[2])["podGroups"]
-    assert (made["name"], made["schedulingPolicy"]) == (group["metadata"]["name"], {"gang": {"minCount": 3}})
-    assert made["pods"] == {"total": 3, "gated": 0, "bound": 0}
+    (gang,) = yaml.safe_load(result.stdout.partition("\n\n")[2])["gangs"]
+    (made,) = gang["podGroups"]
+    assert (made["name"], made["policy"]) == (group["metadata"]["name"], "gang")
+    assert (made["needed"], made["members"], made["gated"], made["bound"]) == (3, 3, 0, 0)
