@@ -11,7 +11,7 @@ from muster.policy.owners import job
 from muster.policy.plans import mark_runtime
 from muster.policy.sources.runtime_labels import LABELS
 from muster.policy.status import conditions
-from muster.simulator.overlays import of_kind
+from muster.simulator.overlays import Manifest, of_kind
 from muster.testing.manifests import rules_of
 from tests.manifests.built import OVERLAYS
 from tests.support.overlays import objects_in, objects_of
@@ -28,7 +28,7 @@ def test_every_account_that_may_write_is_judged(overlay: str) -> None:
     """Each write that a role grants is of a resource that a policy looks at."""
     objects = objects_of(overlay)
     judged, names = set(), set()
-    for policy in of_kind(objects, POLICY):
+    for policy in _of_accounts(objects, POLICY):
         (condition,) = policy["spec"]["matchConditions"]
         (found,) = ACCOUNTS.findall(condition["expression"])
         names.add(found)
@@ -52,11 +52,11 @@ def test_every_account_that_may_write_is_judged(overlay: str) -> None:
 def test_every_policy_is_bound_and_denies(overlay: str) -> None:
     """And fails closed, with 403: the event then comes again."""
     objects = objects_of(overlay)
-    bindings = {one["metadata"]["name"]: one["spec"] for one in of_kind(objects, BINDING)}
-    names = {one["metadata"]["name"] for one in of_kind(objects, POLICY)}
+    bindings = {one["metadata"]["name"]: one["spec"] for one in _of_accounts(objects, BINDING)}
+    names = {one["metadata"]["name"] for one in _of_accounts(objects, POLICY)}
     assert bindings == {name: {"policyName": name, "validationActions": ["Deny"]} for name in names}
     assert len(names) == 3
-    for policy in of_kind(objects, POLICY):
+    for policy in _of_accounts(objects, POLICY):
         assert policy["spec"]["failurePolicy"] == "Fail"
         assert {one["reason"] for one in policy["spec"]["validations"]} == {"Forbidden"}
 
@@ -69,7 +69,7 @@ def test_the_policies_and_the_plans_use_the_same_keys() -> None:
         for kind in (conditions.READY, conditions.SCHEDULED)
     }
     keys = {
-        "muster-groups": {group_labels.MANAGED_BY, group_labels.OWNER_UID},
+        "muster-groups": {group_labels.MANAGED_BY, group_labels.OWNER_UID, group_labels.GANG},
         "muster-pods-and-owners": {group_labels.GATE, group_labels.GATED, conditions.NOT_SCHEDULED, *types},
         "muster-runtimes": {*LABELS, mark_runtime.KAI, mark_runtime.KAI_QUEUE, mark_runtime.KAI_MINIMUM},
     }
@@ -79,3 +79,8 @@ def test_the_policies_and_the_plans_use_the_same_keys() -> None:
         text = str(policies[name]["spec"]["variables"] if name != "muster-groups" else policies[name]["spec"])
         text += str(policies[name]["spec"]["validations"])
         assert {key for key in needed if f"'{key}'" not in text} == set(), name
+
+
+def _of_accounts(objects: list[Manifest], kind: str) -> list[Manifest]:
+    """Return the policies that judge Muster's accounts, without that which judges pods of users."""
+    return [one for one in of_kind(objects, kind) if "check-gangs" not in one["metadata"]["name"]]

@@ -19,6 +19,7 @@ WRITES = {
     | {"create workloads", "delete workloads", "create podgroups", "delete podgroups"}
     | {"delete compositepodgroups"},
     "create-pod-groups": {"create podgroups", "create compositepodgroups", "create events"},
+    "gather-pods": {"create podgroups", "patch podgroups", "delete podgroups", "create events"},
     "patch-pods": {"patch pods"},
     "resize-gang": {"patch workloads", "patch podgroups", "create events"}
     | {"create compositepodgroups", "delete compositepodgroups"},

@@ -31,6 +31,7 @@ HEARS = {
     },
     "create-workload": {"JobSet add", "Job add"},
     "create-pod-groups": {"Workload add"},
+    "gather-pods": set(),
     "patch-pods": {"PodGroup add", "Pod add"},
     "resize-gang": {"Job update", "JobSet update"},
     "emit-conditions": {"PodGroup update"},
@@ -84,8 +85,10 @@ def test_the_replies_by_which_one_step_starts_another() -> None:
     types = [path.stem for path in (EVENTING / "schemas" / "replies").glob("*.json")]
     heard = {(name, type_) for name in HEARS for type_ in types if TRIGGERS[name].passes({"type": type_})}
     assert heard == {
+        ("gather-pods", "dev.muster.patch_pods.added"),
         ("create-pod-groups", "dev.muster.create_workload.created"),
         ("emit-conditions", "dev.muster.resize_gang.look"),
+        ("patch-pods", "dev.muster.gather_pods.gathered"),
         ("patch-pods", "dev.muster.resize_gang.look"),
         ("patch-pods", "dev.muster.resize_gang.resized"),
     }

@@ -57,7 +57,7 @@ def test_a_release_page_has_its_files(release_folder: Path) -> None:
         template = _member(archive, "templates/cluster.yaml").decode()
     assert "kind: Namespace\n" not in template
     assert "muster-system" not in template
-    assert template.count("image: {{ $.Values.image }}") == 7
+    assert template.count("image: {{ $.Values.image }}") == 8
     assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
     assert values == {"image": IMAGE, "overlay": "cluster"}
 

@@ -32,6 +32,7 @@ from muster.runtime.handle import Handler
 from muster.runtime.step import Step
 from muster.testing.laws import cluster_of
 from tests.replays import recorded
+from tests.replays.golden import ROOT, GoldenCase
 from tests.support.planning import Observed
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -43,6 +44,9 @@ MOMENTS = (
     ("7-runtime-annotated", "before mark_runtime"),
 )
 """Recorded clusters, each in a namespace of its own; in each some function has something to do."""
+
+GATHERED = GoldenCase(ROOT / "gather_pods" / "the-first-pod-of-a-gang-gets-a-PodGroup-under-the-policy")
+"""Pods of no owner that Muster knows, which no recording has."""
 
 Write = tuple[str, str, str, str]
 """Verb with subresource, plural, namespace/name, and body as JSON."""
@@ -80,6 +84,7 @@ def world() -> list[Object]:
         for story, moment in MOMENTS
         for obj in recorded.world_at(story, moment).objects
     }
+    merged |= {("Pod", "", str(number)): obj for number, obj in enumerate(GATHERED.case.objects)}
     return list(merged.values())
 
 

@@ -57,6 +57,14 @@ class GaveUp(_About):
     message: str = Field(description="The cause, and what to check.")
 
 
+class Gathered(_About):
+    """gather_pods saw that the pods of a gang exist, which name it themselves; `owner` is their PodGroup."""
+
+
+class Added(_About):
+    """patch_pods heard of a new pod that names its gang itself; `owner` is its PodGroup, if it exists."""
+
+
 class GatesLifted(_About):
     """patch_pods removed the gate of pods."""
 
@@ -98,6 +106,8 @@ REPLIES: dict[str, type[BaseModel]] = {
     "dev.muster.create_workload.created": WorkloadCreated,
     "dev.muster.create_workload.gave-up": GaveUp,
     "dev.muster.create_pod_groups.created": PodGroupsCreated,
+    "dev.muster.gather_pods.gathered": Gathered,
+    "dev.muster.patch_pods.added": Added,
     "dev.muster.patch_pods.lifted": GatesLifted,
     "dev.muster.resize_gang.resized": GangResized,
     "dev.muster.resize_gang.look": Look,

@@ -16,9 +16,10 @@ from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.objects.scheduling import PodGroup
-from muster.policy.group_labels import GATE, GATED
+from muster.policy.group_labels import GATE, GATED, is_gathered
 from muster.policy.groups.gate_release import OwnerGroups, placed_together
-from muster.policy.model import NoOp
+from muster.policy.groups.gathered import names_its_gang
+from muster.policy.model import NoOp, Reply
 from muster.policy.owners import kind_of
 from muster.policy.plans.patch_pods import PodInputs, needs_owner, plan_pods
 from muster.policy.reasons import Reason
@@ -45,8 +46,21 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
         pod = Pod.read(event.object)
         if GATE not in pod.gates:
             return NoOp(Reason.UP_TO_DATE, f"{ref} does not have Muster's gate")
+        if names_its_gang(pod):
+            return NoOp(Reason.NOT_FOR_THIS_STEP, f"{ref}: gather_pods replies when its gang exists")
         return AddedPod(ref.api_version, ref.kind, ref.namespace, ref.name, ref.uid, pod.pod_group_name)
+    if ref.kind == POD_GROUPS.kind and is_gathered(PodGroup.read(event.object).metadata.labels):
+        return NoOp(Reason.NOT_FOR_THIS_STEP, f"{ref}: gather_pods replies when its pods exist")
     return ref
+
+
+def added(event: ResourceEvent) -> Reply | None:
+    """Return the reply to a new pod that names its gang itself: gather_pods looks at its PodGroup."""
+    if event.object is None or not_for_step(event, Pod={ADD}) is not None:
+        return None
+    pod = Pod.read(event.object)
+    group = ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, event.ref.namespace, pod.pod_group_name)
+    return Reply("added", group) if names_its_gang(pod) else None
 
 
 def observe(cluster: Cluster, subject: ObjectRef) -> PodInputs:
@@ -89,7 +103,7 @@ def _group_named(cluster: Cluster, namespace: str, name: str) -> PodGroup | None
 def _observe_group(cluster: Cluster, subject: ObjectRef, group: PodGroup, pods: tuple[Pod, ...]) -> PodInputs:
     """Return a PodGroup with its pods; if `needs_owner`, with all groups that are placed together with it."""
     alone = PodInputs(subject, cluster.scheduling(), pods, (group,))
-    if not needs_owner(group, pods):
+    if is_gathered(group.metadata.labels) or not needs_owner(group, pods):
         return alone
     live, resolved = read_owner(cluster, group.ref)
     if live.owner is None:
@@ -117,6 +131,7 @@ STEP = Step(
     plan=plan_pods,
     execute=execute.in_parallel,
     other_events=owner_of,
+    passed_on=added,
     swept=sweep.gated_pods,
     lists=(sweep.Listing(POD_GROUPS),),
     permissions=permissions.READ_OWNER | permissions.READ_COMPOSITES | may("get list patch", PODS),

@@ -49,7 +49,7 @@ _KNATIVE = (
     (Resource("sources.knative.dev", "v1", "apiserversources", "ApiServerSource"), "Knative Eventing"),
     (KNATIVE_SERVICES, "Knative Serving"),
 )
-_POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods")
+_POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods", "muster-stamp-gangs")
 
 
 class Level(StrEnum):

@@ -26,6 +26,18 @@ PER_JOB = "job"
 PER_BLOCK_OF_JOB = "job-block"
 """Value of GROUP_PER beside GROUP_SIZE: one PodGroup for each block of each Job."""
 
+MIN_COUNT = "muster.dev/min-count"
+"""Label of pods of any controller: so many start together, in a PodGroup that gather_pods makes."""
+
+ALL = "all"
+"""Value of MIN_COUNT: as many as their controller has."""
+
+GANG = "muster.dev/gang"
+"""Label of pods with MIN_COUNT, and of their PodGroup: its name. A person may name a gang by it."""
+
+GANG_BY = "muster.dev/gang-by"
+"""Annotation of pods with MIN_COUNT: the key of the label whose value names their gang."""
+
 GATE_SWITCH = "muster.dev/gate"
 """Annotation of a pod template: `off` for no gate on its pods, `all` for one on each."""
 
@@ -139,10 +151,10 @@ class GroupLabels:
 
 
 def read_group_labels(labels: Mapping[str, str]) -> GroupLabels | None:
-    """Return the group labels of a pod template; None if they are absent, `none`, or no DNS label."""
+    """Return the group labels of a pod template; None if absent, invalid, `none`, or beside MIN_COUNT."""
     group = labels.get(GROUP, "")
     leader = labels.get(LEADER_GROUP, "")
-    if group == OPTED_OUT or not _DNS_LABEL.fullmatch(group):
+    if group == OPTED_OUT or MIN_COUNT in labels or not _DNS_LABEL.fullmatch(group):
         return None
     if LEADER_GROUP in labels and not _DNS_LABEL.fullmatch(leader):
         return None
@@ -177,6 +189,11 @@ def group_of_replicated_job(name: str, ancestor_step: str) -> str:
 def is_musters(labels: Mapping[str, str]) -> bool:
     """Whether an object with these labels was made by Muster."""
     return labels.get(MANAGED_BY) == MUSTER and OWNER_UID in labels
+
+
+def is_gathered(labels: Mapping[str, str]) -> bool:
+    """Whether a PodGroup with these labels was made by gather_pods."""
+    return labels.get(MANAGED_BY) == MUSTER and GANG in labels
 
 
 def belongs_to(labels: Mapping[str, str], owner_uid: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from muster.cluster.interface import FROM_CACHE, Cluster, Object
+from muster.cluster.observe.gathered import pods_of_gang
 from muster.objects.pods import Pod
 from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
@@ -16,7 +17,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
-from muster.policy.group_labels import GATED, GROUP, JOB_NAME, OWNER_UID
+from muster.policy.group_labels import GATED, GROUP, JOB_NAME, OWNER_UID, is_gathered
 from muster.policy.groups.manifests import FALLBACK, PLAIN_GROUPS
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, runs_as
@@ -150,6 +151,8 @@ def pods_of_group(cluster: Cluster, group: PodGroup, *, gated: bool = False) -> 
     API server than its event, keeps its gate until its own event comes, or the next sweep.
     """
     controller, namespace = group.metadata.controller, group.metadata.namespace
+    if is_gathered(group.metadata.labels):  # those without a gate count, too
+        return pods_of_gang(cluster, group.ref)
     labels = GROUP
     kind = None if controller is None else kind_of(controller)
     if controller is not None and kind is not None and FALLBACK not in group.metadata.annotations:

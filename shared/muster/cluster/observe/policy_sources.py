@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.cluster.interface import Cluster
+from muster.cluster.interface import Cluster, Object
+from muster.objects.pods import Pod
 from muster.objects.resources import CONFIGMAPS, by_kind
 from muster.policy.owners import known_kind_of
 from muster.policy.owners.kind import OwnerObject
@@ -54,7 +55,20 @@ def of_owner(cluster: Cluster, owner: OwnerObject, runner: OwnerObject | None) -
             text = carrier.metadata.annotations[ANNOTATION]
             yield PolicySource(PolicySourceKind.OWNER, f"annotation {ANNOTATION} of {carrier.ref}", text)
     yield from (source for source in of_runtime if source.kind != PolicySourceKind.UPSTREAM)
-    namespace = owner.metadata.namespace
+    yield from _of_config_maps(cluster, owner.metadata.namespace, administrators)
+
+
+def of_pod(cluster: Cluster, pod: Pod) -> tuple[PolicySource, ...]:
+    """Return all policy sources of a pod that names its gang itself, highest first."""
+    namespace, text = pod.metadata.namespace, pod.metadata.annotations.get(ANNOTATION)
+    administrators = cluster.get(CONFIGMAPS, CONFIG_MAP, cluster.policy_namespace) or {}
+    where = f"annotation {ANNOTATION} of the pod template"
+    of_owner = () if text is None else (PolicySource(PolicySourceKind.OWNER, where, text),)
+    of_maps = _of_config_maps(cluster, namespace, administrators)
+    return (*locked_fields(administrators), *of_owner, *of_maps)
+
+
+def _of_config_maps(cluster: Cluster, namespace: str, administrators: Object) -> Iterator[PolicySource]:
     if namespace != cluster.policy_namespace:
         body = cluster.get(CONFIGMAPS, CONFIG_MAP, namespace) or {}
         yield from source_of_config_map(body, PolicySourceKind.NAMESPACE)

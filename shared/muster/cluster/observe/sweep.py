@@ -27,7 +27,7 @@ from muster.objects.resources import (
     SchedulingApi,
     by_kind,
 )
-from muster.policy.group_labels import GATE, GATED, GROUP, MANAGED_BY, MUSTER
+from muster.policy.group_labels import GATE, GATED, GROUP, MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.owners import KINDS, parent_of
 from muster.policy.plans.orphans import OrphanInputs, is_orphan, owner_is_unknown, owner_uids
 
@@ -137,7 +137,7 @@ def owners_and_orphans(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
         return
     live, not_served = _uids_of_owners(cluster, namespace)
     for resource in _CREATED_BY_MUSTER:
-        for body in list_if_served(cluster, resource, namespace, labels=f"{MANAGED_BY}={MUSTER}"):
+        for body in list_if_served(cluster, resource, namespace, labels=f"{MANAGED_BY}={MUSTER},{OWNER_UID}"):
             created = KubernetesObject.read(body)
             if not owner_is_unknown(created, not_served) and is_orphan(created, live):
                 yield PossibleOrphan(**vars(created.ref))

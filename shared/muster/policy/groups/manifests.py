@@ -13,7 +13,7 @@ from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
-from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
+from muster.policy.group_labels import GANG, MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.model import Action, GroupingFailure, Verb
 from muster.policy.owners.kind import NEVER, OwnerPodSets
 from muster.policy.reasons import Reason
@@ -136,6 +136,42 @@ def why_no_gang(reason: str, message: str) -> dict[str, str]:
     return {FALLBACK: f"{reason}: {message}"[:_MESSAGE_LIMIT]}
 
 
+def create_gathered_group(
+    target: ObjectRef, spec: Mapping[str, Any], annotations: Mapping[str, str], owner: ObjectRef | None
+) -> Action:
+    """Create the PodGroup of a gang without Workload; it ends with `owner`, if that is named."""
+    metadata: dict[str, Any] = {
+        "name": target.name,
+        "namespace": target.namespace,
+        "labels": {MANAGED_BY: MUSTER, GANG: target.name},
+        "annotations": annotations,
+    }
+    if owner is not None:
+        metadata["ownerReferences"] = [_reference(owner, controller=True)]
+    return _create(
+        {"apiVersion": POD_GROUPS.api_version, "kind": POD_GROUPS.kind, "metadata": metadata, "spec": spec}
+    )
+
+
+def spec_of_gang(group: Group, min_count: int) -> dict[str, Any]:
+    """Return the spec of the PodGroup of a group without Workload; its minCount if the group is a gang."""
+    spec = _template(group, group.priority_class_name)
+    del spec["name"]
+    if group.gang:
+        spec["schedulingPolicy"] = {"gang": {"minCount": min_count}}
+    return spec
+
+
+def spec_of_fallback(priority_class: str, *, never: bool) -> dict[str, Any]:
+    """Return the spec of a basic PodGroup, whose pods are scheduled one by one in place of a gang."""
+    spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
+    if priority_class:
+        spec["priorityClassName"] = priority_class
+    if never:
+        spec["preemptionPolicy"] = NEVER
+    return spec
+
+
 def event_of_refusal(about: ObjectRef, component: str, now: datetime) -> Action:
     """Return the Event for an `if_refused`, with the API server's message."""
     return create_event(
@@ -192,13 +228,8 @@ def label_value(name: str) -> str:
 def _create_fallback(
     root: ObjectRef, name: str, priority_class: str, failure: GroupingFailure, *, never: bool
 ) -> Action:
-    """Create a basic PodGroup without Workload, whose pods are scheduled one by one in place of a gang."""
-    spec: dict[str, Any] = {"schedulingPolicy": {"basic": {}}}
-    if priority_class:
-        spec["priorityClassName"] = priority_class
-    if never:
-        spec["preemptionPolicy"] = NEVER
-    body = _owned(root, name, spec, POD_GROUPS)
+    """Create a basic PodGroup without Workload of an owner."""
+    body = _owned(root, name, spec_of_fallback(priority_class, never=never), POD_GROUPS)
     body["metadata"]["annotations"] = why_no_gang(failure.reason, failure.message)
     return _create(body)
 

@@ -10,8 +10,9 @@ from muster.objects.pods import Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
-from muster.policy.group_labels import GATE, GATED
+from muster.policy.group_labels import GATE, GATED, is_gathered
 from muster.policy.groups.gate_release import AnyGroup, OwnerGroups, held_groups, in_tree, root_of, was_placed
+from muster.policy.groups.gathered import why_held
 from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners import kind_of
 from muster.policy.reasons import Reason
@@ -90,6 +91,8 @@ def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
         return NoOp(Reason.UP_TO_DATE, f"{subject}: no pod has Muster's gate")
     if not names:
         return NoOp(Reason.WAITING_FOR_POD_GROUP, f"PodGroup {gated[0].pod_group_name} does not exist yet")
+    if is_gathered(inputs.groups[0].metadata.labels) and (kept := why_held(inputs.groups[0], inputs.pods)):
+        return kept
     top = root_of(inputs.tree.members.composites if inputs.tree else (), inputs.groups[0])
     held = held_groups(inputs.groups, inputs.tree)
     free = [pod for pod in gated if pod.pod_group_name not in held]
