@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from muster.data import EVENTING
-from muster.policy.sources.schema import LockedFields, PodGroupPolicy
+from muster.policy.sources.schema import GroupPolicy, LockedFields, PodGroupPolicy
 from muster.policy.tree.policy_tree import LEVELS
 
 Schema = dict[str, Any]
@@ -32,12 +32,12 @@ _NO_MORE = {"type": "array", "items": {"type": "object"}, "maxItems": 0}
 
 def for_editors() -> Schema:
     """JSON Schema (2020-12) of a policy: `# yaml-language-server: $schema=...` in the file that has one."""
-    return _document(PodGroupPolicy)
+    return _with_null(_document(PodGroupPolicy))
 
 
 def of_locked_fields() -> Schema:
     """JSON Schema (2020-12) of the fields that an administrator locks."""
-    return _document(LockedFields)
+    return _with_null(_document(LockedFields))
 
 
 def _document(model: type[BaseModel]) -> Schema:
@@ -51,18 +51,28 @@ def _document(model: type[BaseModel]) -> Schema:
     }
 
 
+def _with_null(schema: Schema) -> Schema:
+    """The schema of a text, in which null is as good as absent, and `{}` in some fields of a group."""
+    empty = {name: {"type": "object", "maxProperties": 0} for name in GroupPolicy.absent_if_empty}
+    for found in (schema, *schema["$defs"].values()):
+        for name in (found.get("properties") or {}).keys() - set(found.get("required", ())):
+            also = [empty[name]] if found is schema["$defs"].get("GroupPolicy") and name in empty else []
+            found["properties"][name] = {"anyOf": [found["properties"][name], *also, {"type": "null"}]}
+    return schema
+
+
 def crd_patch() -> list[Schema]:
     """JSON 6902 operations that let `podGroupPolicy` of a runtime CRD keep a policy of Muster's.
 
     A CRD has no references, hence one copy of a group for each level that a tree may have.
     """
-    schema = for_editors()
+    schema = _document(PodGroupPolicy)
     values = {name: _structural(schema["properties"][name], schema["$defs"], LEVELS) for name in _ADDED}
     return [{"op": "add", "path": f"{_PLACE}/{name}", "value": value} for name, value in values.items()]
 
 
 def _plain(schema: Any) -> Any:
-    """Without pydantic's titles and defaults, and without null, which is as good as absent."""
+    """Without pydantic's titles, defaults and null."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):

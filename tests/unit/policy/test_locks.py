@@ -49,6 +49,7 @@ TIMEOUT = "workload: {schedulingTimeoutSeconds: 1, onTimeout: Basic}"
         (GROUP % FEWER, ALL, (f"{FIELD}.schedulingPolicy.gang.minCount", WHERE)),
         (GROUP % "schedulingPolicy: {basic: {}}", ALL, (f"{FIELD}.schedulingPolicy.basic", WHERE)),
         (TIMEOUT, ALL, ("workload.onTimeout", WHERE)),
+        ("workload: {onFailure: Basic, onScale: Flag}", ALL, ("workload.onFailure", "workload.onScale")),
         # No policy that is invalid otherwise is a way around a lock.
         ("workload: {groups: [{name: x}]}", MODE, ()),
         ("!!bool x", MODE, ()),

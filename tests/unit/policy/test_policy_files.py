@@ -30,3 +30,10 @@ def test_the_schema_for_editors_refuses_unknown_fields_everywhere() -> None:
     definitions = policy_schema.for_editors()["$defs"]
     assert definitions
     assert all(definition["additionalProperties"] is False for definition in definitions.values())
+
+
+def test_the_schema_for_editors_takes_null_where_a_field_may_be_absent() -> None:
+    """As the code does; a name has to be there."""
+    group = policy_schema.for_editors()["$defs"]["GroupPolicy"]["properties"]
+    nullable = {name for name, found in group.items() if {"type": "null"} in found.get("anyOf", ())}
+    assert nullable == set(group) - {"name"}

@@ -144,6 +144,8 @@ MEMBERS: list[Refusal] = [
     (pair(), "[{name: prefill, per: Job}]", "[0].per", (PREFILL, "muster.dev/group-per", "job")),
     (pair(), "[{name: prefill, size: 4}]", "[0].size", (PREFILL, "muster.dev/group-size", "4")),
     (pair(), "[{name: prefill, leader: true}]", "[0].leader", (PREFILL, "muster.dev/leader-group")),
+    (pair(), "[{name: prefill, per: Job, size: 4}]", "[0].per", ("workload.groups[0].size", 4)),
+    (pair(), "[{name: prefil}, {name: decode, size: 4}]", "[0].name", ("workload.groups[1].size",)),
     (pair(), "[{name: prefill}, {name: prefill}]", "[1].name", ("prefill", "workload.groups[0]")),
     (pair(), f"[{{name: prefill, {MIN_COUNT}}}]", "[0].schedulingPolicy.gang.minCount", (5, 4)),
     (pair(), BELOW % (AT_LEAST % 3, *PAIR), "[0].schedulingPolicy.gang.minGroupCount", (3, 2)),

@@ -337,10 +337,16 @@ def _validated(model: type[_Model], data: Any, otherwise: str) -> _Model:
         found = error.errors(include_url=False)
         paths, messages = zip(*_faults(model, found[:_MOST_FAULTS]), strict=True)
         told = [messages[0], *map(": ".join, zip(paths[1:], messages[1:], strict=True))]
-        while len(told) > 1 and len("; ".join(told)) > _FAULTS_LENGTH:
-            told.pop()
-        more = [f"and {len(found) - len(told)} more"] if len(found) > len(told) else []
-        raise InvalidPolicyError(paths[0], "; ".join(told + more)) from error
+        raise InvalidPolicyError(paths[0], together(told, len(found))) from error
+
+
+def together(faults: Sequence[str], number: int = 0) -> str:
+    """Return the first faults of a policy as one text, with how many others there are of their number."""
+    told = list(faults[:_MOST_FAULTS])
+    while len(told) > 1 and len("; ".join(told)) > _FAULTS_LENGTH:
+        told.pop()
+    others = (number or len(faults)) - len(told)
+    return "; ".join([*told, f"and {others} more"] if others else told)
 
 
 def _faults(model: type[_Strict], errors: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -222,10 +222,10 @@ def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> Effec
     if isinstance(policy, EffectivePolicy):
         if policy.workload is None:
             return policy
-        refused = None if policy.kept else locked_otherwise(policy.workload, locks)
-        if refused is None:
+        refused = [] if policy.kept else list(map(str, locked_otherwise(policy.workload, locks)))
+        if not refused:
             return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
-        policy = invalid_policy(policy.where, str(refused))
+        policy = invalid_policy(policy.where, schema.together(refused))
     workload = with_locked(policy.policy.workload or WorkloadPolicy(), locks)
     held = replace(policy.policy, workload=workload, held=locks.hold_invalid, locks=locks)
     return replace(policy, policy=held)
@@ -280,22 +280,21 @@ def _invalid(source: PolicySource, message: str) -> InvalidPolicy:
     return invalid_policy(source.where, message, _HOLDING if schema.asks_to_hold(source.content) else None)
 
 
-def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> InvalidPolicyError | None:
-    """Return the error of a policy that sets a locked field otherwise, or None."""
+def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> Iterator[InvalidPolicyError]:
+    """Yield an error for each locked field that a policy sets otherwise."""
     for name, path in (("on_failure", "onFailure"), ("on_scale", "onScale")):
         locked = getattr(locks.fields, name)
         if locked and name in policy.model_fields_set and getattr(policy, name) != locked:
-            return locks.refused(f"workload.{path}", locked)
+            yield locks.refused(f"workload.{path}", locked)
     if policy.on_timeout == "Basic":  # pods one by one, like onFailure: Basic, whatever minCount says
         held = locks.fields.on_failure == "Hold" and "onFailure: Hold"
         whole = locks.fields.min_count and f"minCount: {locks.fields.min_count}"
         if held or whole:
-            return locks.refused("workload.onTimeout", f"Report or Suspend, by {held or whole}")
+            yield locks.refused("workload.onTimeout", f"Report or Suspend, by {held or whole}")
     mode = locks.fields.disruption_mode
     for path, group in _with_all_below(policy.groups, "workload") if mode else ():
         if group.disruption_mode not in (None, mode) and mode is not None:
-            return locks.refused(f"{path}.disruptionMode", _name(mode))
-    return None
+            yield locks.refused(f"{path}.disruptionMode", _name(mode))
 
 
 def with_locked(policy: WorkloadPolicy, locks: Locks) -> WorkloadPolicy:

@@ -12,7 +12,7 @@ from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
-from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy, shortened
+from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy, shortened, together
 from muster.policy.sources.source import Locks
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.validation import find_deadlock
@@ -85,7 +85,7 @@ class _TreeBuilder:
 
     def build(self, groups: Sequence[GroupPolicy]) -> tuple[Group, ...]:
         top = _Position("workload")
-        roots = [self._group(group, top.of_child(index)) for index, group in enumerate(groups)]
+        roots = self._groups(groups, top)
         unnamed = [group for name, group in self._labelled.items() if name not in self._path_by_name]
         if not self._kept:
             self._check_start((*roots, *unnamed))
@@ -108,6 +108,18 @@ class _TreeBuilder:
                 f"make it basic, or set minGroupCount {max(1, blocked.at_once)}",
             )
 
+    def _groups(self, policies: Sequence[GroupPolicy], above: _Position) -> tuple[Group, ...]:
+        """Return the groups of policies; the faults of all of them are told at once."""
+        groups, faults = [], []
+        for index, policy in enumerate(policies):
+            try:
+                groups.append(self._group(policy, above.of_child(index)))
+            except InvalidPolicyError as fault:
+                faults.append(str(fault))
+        if faults:
+            raise InvalidPolicyError("", together(faults))
+        return tuple(groups)
+
     def _group(self, policy: GroupPolicy, position: _Position) -> Group:
         path = position.path
         if policy.name in self._path_by_name:
@@ -123,9 +135,7 @@ class _TreeBuilder:
         settings, path = _settings(policy), position.path
         empty = not settings and _is_same_as_its_child(policy)
         here = position if empty else position.inside(policy)
-        children = tuple(
-            self._group(child, here.of_child(index)) for index, child in enumerate(policy.groups)
-        )
+        children = self._groups(policy.groups, here)
         if empty:
             return children[0]
         gang, asked = _policy(policy, default_gang=True)
@@ -276,16 +286,18 @@ def _check_labels(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
             policy.name if leads else "",
         ),
     }
+    faults = []
     for field, (label, asked, actual) in fields.items():
         if field not in policy.model_fields_set or asked == actual:
             continue
-        if field == "size" and asked and shape == Shape(per_job=True):
-            has = f"{group_labels.GROUP_PER}: {group_labels.PER_JOB}"
-            raise InvalidPolicyError(
-                f"{path}.size", f"{pod_set.path} has the label {has}, beside which no size counts"
-            )
         needs = f"needs the label {label}: {asked}" if asked else f"has the label {label}: {actual}"
-        raise InvalidPolicyError(f"{path}.{field}", f"{pod_set.path} {needs}")
+        if field == "size" and asked and shape == Shape(per_job=True):
+            needs = (
+                f"has the label {group_labels.GROUP_PER}: {group_labels.PER_JOB}, beside which no size counts"
+            )
+        faults.append(f"{path}.{field}: {pod_set.path} {needs}")
+    if faults:
+        raise InvalidPolicyError("", together(faults))
 
 
 def _check_position(leaf: Group, position: _Position) -> None:
