@@ -7,9 +7,9 @@ import pytest
 from muster.runtime import dead_letter, steps
 from muster.simulator.overlays import of_kind
 from muster.testing.manifests import rules_needed, rules_of
-from tests.support.overlays import objects_of
+from tests.support.overlays import objects_in, objects_of
 
-OBJECTS = objects_of("cluster")
+OBJECTS = [*objects_of("cluster"), *objects_in("components/restart-gang")]
 ROLES = {role["metadata"]["name"].removeprefix("muster-"): role for role in of_kind(OBJECTS, "ClusterRole")}
 READS = {"get", "list", "watch"}
 OWNER_STATUS = {"patch trainjobs/status", "patch jobsets/status", "patch jobs/status"}
@@ -25,6 +25,7 @@ WRITES = {
     | {"create compositepodgroups", "delete compositepodgroups"},
     "emit-conditions": GIVES_UP,
     "mark-runtime": {"update trainingruntimes", "update clustertrainingruntimes", "create events"},
+    "restart-gang": {"create pods/eviction", "patch jobs/status", "create events"},
     "source": set(),
 }
 """All that Muster ever writes, and which function writes it."""

@@ -16,10 +16,11 @@ from muster.simulator.broker import Trigger, Wiring
 from muster.simulator.overlays import Manifest, of_kind
 from muster.simulator.source import Mode, SourceSpec
 from tests.manifests.built import OVERLAYS
-from tests.support.overlays import objects_of
+from tests.support.overlays import objects_in, objects_of
 
 RECORDED = Path(__file__).parents[1] / "support" / "recorded"
-OBJECTS = objects_of("cluster")
+OBJECTS = [*objects_of("cluster"), *objects_in("components/restart-gang")]
+"""With the only step that is a component."""
 TRIGGERS = {trigger.name: trigger for trigger in Wiring.from_manifests(OBJECTS).triggers}
 SOURCES = of_kind(OBJECTS, "ApiServerSource")
 HEARS = {
@@ -35,6 +36,7 @@ HEARS = {
     "patch-pods": {"PodGroup add", "Pod add"},
     "resize-gang": {"Job update", "JobSet update"},
     "emit-conditions": {"PodGroup update"},
+    "restart-gang": set(),
 }
 """In the words of the recorded events."""
 

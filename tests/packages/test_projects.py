@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from muster.cli import main
 from muster.data import EVENTING
 from muster.objects import yaml_files
-from muster.runtime.steps import step_named
+from muster.runtime.steps import OPTIONAL, step_named
 from muster.simulator.overlays import load, of_kind
 from tests.docs.commands import commands
 from tests.replays import inputs
@@ -62,18 +62,21 @@ def test_all_names_of_a_function_agree(function: str, staged: Path) -> None:
     assert (func["name"], func["deploy"]["serviceAccountName"]) == (name, name)
     assert (func["runtime"], func["invoke"], func["specVersion"]) == ("python", "http", "0.36.0")
     assert func["created"]
-    assert (EVENTING / f"rbac/{name}.yaml").exists()
+    component = EVENTING / "components" / name
+    assert (component / "role.yaml" if function in OPTIONAL else EVENTING / f"rbac/{name}.yaml").exists()
     if function in STEPS:
         declared = step_named(function)
         assert (declared.name, declared.manager) == (function, f"muster-{name}")
-        assert (EVENTING / f"triggers/{name}.yaml").exists()
+        trigger = EVENTING / f"triggers/{name}.yaml"
+        assert (component / "trigger.yaml" if function in OPTIONAL else trigger).exists()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_func_and_kustomize_agree(function: str, staged: Path) -> None:
     """A function deployed by func runs as one deployed by kustomize does."""
     func = read_yaml(staged / function / "func.yaml")
-    services = {service["metadata"]["name"]: service for service in of_kind(load(), "Service")}
+    objects = [*load(), *load(EVENTING / "components" / "restart-gang")]
+    services = {service["metadata"]["name"]: service for service in of_kind(objects, "Service")}
     service = services[function.replace("_", "-")]
     revision = service["spec"]["template"]
     (container,) = revision["spec"]["containers"]

@@ -15,6 +15,8 @@ from muster.testing import RunningStack
 from tests.cluster.processes import until
 from tests.stories.conftest import check_story
 
+SERVED = sorted(set(steps.step_names()) - steps.OPTIONAL)
+
 
 @pytest.fixture(scope="module")
 def one_service() -> Iterator[RunningStack]:
@@ -32,11 +34,9 @@ def test_a_story_holds(one_service: RunningStack, story: LocalStory) -> None:
 def test_the_functions_are_one_server(one_service: RunningStack) -> None:
     """At six paths of one address, with the metrics of all of them in one text."""
     urls = one_service.stack.function_urls
-    assert {urlsplit(url).path for url in urls.values()} == {
-        f"/{name.replace('_', '-')}" for name in steps.step_names()
-    }
+    assert {urlsplit(url).path for url in urls.values()} == {f"/{name.replace('_', '-')}" for name in SERVED}
     (address,) = {urlsplit(url).netloc for url in urls.values()}
     text = urllib3.request("GET", f"http://{address}/metrics").data.decode()
-    assert [name for name in steps.step_names() if f'function="{name}"' not in text] == []
+    assert [name for name in SERVED if f'function="{name}"' not in text] == []
     readiness = f"http://{address}/health/readiness"
     assert until(lambda: urllib3.request("GET", readiness).data == b"OK\n", 30)

@@ -17,7 +17,6 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
 from muster.policy import group_labels
 from muster.policy import resolve as resolving
-from muster.policy.groups import gate_release
 from muster.policy.model import Decision, NoOp
 from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.job import Job
@@ -30,6 +29,7 @@ from muster.policy.plans import (
     mark_runtime,
     patch_pods,
     resize_gang,
+    restart_gang,
 )
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.source import PolicySource
@@ -119,7 +119,12 @@ def plan_pod_groups(given: Observed, now: datetime) -> Decision:
 
 def plan_resize(given: Observed, now: datetime) -> Decision:
     """resize_gang."""
-    return resize_gang.plan_resize(resize_gang.ResizeInputs(resolve(given), given.members), now)
+    return resize_gang.plan_resize(resolving.OwnerGroups(resolve(given), given.members), now)
+
+
+def plan_restart(given: Observed, now: datetime) -> Decision:
+    """restart_gang."""
+    return restart_gang.plan_restart(resolving.OwnerGroups(resolve(given), given.members), now)
 
 
 def plan_conditions(given: Observed, now: datetime) -> Decision:
@@ -130,7 +135,7 @@ def plan_conditions(given: Observed, now: datetime) -> Decision:
 
 def plan_pods(given: Observed, now: datetime) -> Decision:
     """patch_pods."""
-    tree = gate_release.OwnerGroups(resolve(given), given.members) if given.owner is not None else None
+    tree = resolving.OwnerGroups(resolve(given), given.members) if given.owner is not None else None
     inputs = patch_pods.PodInputs(given.subject, given.scheduling, given.pods, given.groups, tree)
     return patch_pods.plan_pods(inputs, now)
 

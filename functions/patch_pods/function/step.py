@@ -17,12 +17,13 @@ from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, GATED, is_gathered
-from muster.policy.groups.gate_release import OwnerGroups, placed_together
+from muster.policy.groups.gate_release import placed_together
 from muster.policy.groups.gathered import names_its_gang
 from muster.policy.model import NoOp, Reply
 from muster.policy.owners import kind_of
 from muster.policy.plans.patch_pods import PodInputs, needs_owner, plan_pods
 from muster.policy.reasons import Reason
+from muster.policy.resolve import OwnerGroups
 from muster.runtime.step import Step
 
 

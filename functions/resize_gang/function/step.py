@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from muster.cluster import execute, permissions
-from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.cluster.observe.members import read_members
-from muster.cluster.observe.owner import read_owner
+from muster.cluster.observe.owner import read_owner_groups
 from muster.cluster.permissions import may
 from muster.events.parse import ResourceEvent
 from muster.events.predicates import (
@@ -20,8 +18,7 @@ from muster.events.predicates import (
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, WORKLOADS
 from muster.policy.model import NoOp, Reply
-from muster.policy.plans.resize_gang import ResizeInputs, plan_resize
-from muster.policy.tree.members import LiveMembers
+from muster.policy.plans.resize_gang import plan_resize
 from muster.runtime.step import Step
 
 
@@ -40,18 +37,10 @@ def look(event: ResourceEvent) -> Reply | None:
     return Reply("look", event.ref)
 
 
-def observe(cluster: Cluster, subject: ObjectRef) -> ResizeInputs:
-    """Return the owner, its Jobs, its pods and its groups."""
-    live, resolved = read_owner(cluster, subject)
-    if isinstance(resolved, NoOp):
-        return ResizeInputs(resolved, LiveMembers())
-    return ResizeInputs(resolved, read_members(cluster, live, resolved))
-
-
 STEP = Step(
     name="resize_gang",
     predicate=predicate,
-    observe=observe,
+    observe=read_owner_groups,
     plan=plan_resize,
     execute=execute.in_order,
     passed_on=look,

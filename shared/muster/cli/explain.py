@@ -377,6 +377,10 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
         }
         seconds = policy.scheduling_timeout_seconds
         yield f"a gang may wait {seconds} s for room; then {then[policy.on_timeout]}"
+    if policy is not None and policy.on_members_lost != "Report":
+        lost = {"Restart": "the rest is evicted and placed again as a whole", "Fail": "its Jobs fail"}
+        seconds = policy.members_lost_seconds
+        yield f"a gang may lack lost members for {seconds} s; then {lost[policy.on_members_lost]}"
     grows = [group.name for group in gangs if group.template_min_count == 1]
     if grows and isinstance(resolved.owner, Job):
         yield f"{grows[0]} is a gang of 1: pods that are added later are scheduled as they come, not together"

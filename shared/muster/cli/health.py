@@ -78,7 +78,7 @@ def read_health(cluster: Cluster, namespace: str = "") -> Health:
     listed = _listed(cluster, TRIGGERS, health)
     triggers = [body for body in listed if (body.get("spec") or {}).get("broker") == MUSTER]
     services = _listed(cluster, KNATIVE_SERVICES, health)
-    names = [name.replace("_", "-") for name in steps.step_names()]
+    names = [name.replace("_", "-") for name in steps.step_names() if name not in steps.OPTIONAL]
     homes = [body["metadata"]["namespace"] for body in triggers if body["metadata"]["name"] in names]
     home = next((one for one in (namespace, POLICY_NAMESPACE, *homes) if one in homes), POLICY_NAMESPACE)
     wired = {b["metadata"]["name"]: b["spec"] for b in triggers if b["metadata"]["namespace"] == home}

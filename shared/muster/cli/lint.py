@@ -245,6 +245,8 @@ def _in_owner(cluster: DryRunCluster, owner: Object, namespaces: Collection[str]
             yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
         for stage in resolved.stages:
             yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), str(stage)
+        for message in resolved.fragile:
+            yield Severity.WARNING, str(Reason.ENDS_WHEN_EVICTED), message
         for message in separate_gangs(resolved):
             yield Severity.WARNING, "SeparateGangs", message
     except ValidationError as error:

@@ -51,6 +51,8 @@ class Reason(StrEnum):
     # Of Events beside groups that were created.
     HOLDS_WHILE_WAITING = "HoldsWhileWaiting"  # two owners with such groups can block each other for ever
 
+    ENDS_WHEN_EVICTED = "EndsWhenEvicted"  # a gang with more pods in a Job than its backoffLimit
+
     # Of conditions.
     POD_GROUPS_EXIST = "PodGroupsExist"
     FIELDS_DROPPED = "FieldsDropped"  # a setting of the policy whose feature gate is off

@@ -33,10 +33,12 @@ from muster.policy.sources.source import (
     resolve_policy,
 )
 from muster.policy.tree.groups import Group, default_tree
+from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
 from muster.policy.tree.validation import (
     Stage,
     exceeds_limits,
+    gangs_ended_by_eviction,
     holding_stages,
     too_many_composites,
     validate_tree,
@@ -129,6 +131,7 @@ class ResolvedOwner:
         failure: why the groups cannot be made; None if they can.
         own: the Workload of the user's own that takes the place of Muster's.
         stages: its groups that hold nodes while others of them wait.
+        fragile: why Jobs of it fail when a gang is evicted as a whole.
     """
 
     live: LiveOwner
@@ -139,6 +142,7 @@ class ResolvedOwner:
     own: Workload | None = None
     policy: EffectivePolicy = DEFAULT
     stages: tuple[Stage, ...] = ()
+    fragile: tuple[str, ...] = ()
 
     @property
     def root(self) -> ObjectRef:
@@ -221,6 +225,14 @@ class ResolvedOwner:
 
 
 @dataclass(frozen=True)
+class OwnerGroups:
+    """An owner and its existing objects."""
+
+    resolved: ResolvedOwner | NoOp
+    members: LiveMembers
+
+
+@dataclass(frozen=True)
 class IdentifiedOwner:
     """An owner whose pods Muster groups, before its groups are known."""
 
@@ -284,7 +296,8 @@ def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()
     resolved = _under_policy(identified) if own is None else _under_own_workload(identified, own)
     if identified.too_many is not None:
         return replace(resolved, failure=identified.too_many)
-    return replace(resolved, stages=tuple(holding_stages(resolved.tree)))
+    stages, fragile = holding_stages(resolved.tree), gangs_ended_by_eviction(resolved.tree)
+    return replace(resolved, stages=tuple(stages), fragile=tuple(fragile))
 
 
 def reason_to_skip(live: LiveOwner) -> NoOp | None:

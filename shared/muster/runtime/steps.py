@@ -11,6 +11,9 @@ from traceback import extract_tb
 from muster.data import FUNCTIONS
 from muster.runtime.step import Step
 
+OPTIONAL = frozenset({"restart_gang"})
+"""The steps that only a component of eventing/components installs."""
+
 _STEP = Path("function/step.py")
 
 

@@ -54,6 +54,8 @@ def _allowed(write: Write) -> bool:
         own_fields = set(request) <= {"metadata", "spec"} and set(metadata) <= {"uid", "labels"}
         lifts = spec in ({}, {"schedulingGates": [{"$patch": "delete", "name": GATE}]})
         return write.writer == "patch-pods" and write.verb == "patch" and own_fields and lifts
+    if write.resource == "pods/eviction":
+        return write.writer == "restart-gang" and write.verb == "create"
     if write.resource in _SUSPENDABLE and request.get("spec") == {"suspend": True}:
         asked = set(request) == {"metadata", "spec"} and set(request["metadata"]) == {"resourceVersion"}
         return write.writer == "resize-gang" and write.verb == "patch" and asked

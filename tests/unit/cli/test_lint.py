@@ -67,6 +67,8 @@ CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_job(a_policy(ODD))], {INVALID}),
     ([b.a_job(a_policy(RACK))], {INVALID}),
     (LOCKED, {INVALID}),
+    ([b.a_job(pods=7)], {("warning", JOB, "EndsWhenEvicted")}),
+    ([b.a_job(b.with_spec(backoffLimit=7), pods=7)], set()),
     ([a_config_map(locked="{onFailure: Hold}")], {("warning", POLICY_OF, "MisplacedPolicy")}),
     ([a_runtime(ODD)], {("error", RUNTIME, "InvalidPolicy"), HOLDS}),
     ([a_runtime(RACK)], {("error", RUNTIME, "InvalidPolicy"), HOLDS}),

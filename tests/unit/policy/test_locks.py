@@ -38,6 +38,7 @@ FIELD = "workload.groups[0]"
 
 
 FEWER = "schedulingPolicy: {gang: {minCount: 1}}"
+LOST = "workload: {membersLostSeconds: %d}"
 TIMEOUT = "workload: {schedulingTimeoutSeconds: 1, onTimeout: Basic}"
 
 
@@ -50,6 +51,11 @@ TIMEOUT = "workload: {schedulingTimeoutSeconds: 1, onTimeout: Basic}"
         (GROUP % "schedulingPolicy: {basic: {}}", ALL, (f"{FIELD}.schedulingPolicy.basic", WHERE)),
         (TIMEOUT, ALL, ("workload.onTimeout", WHERE)),
         ("workload: {onFailure: Basic, onScale: Flag}", ALL, ("workload.onFailure", "workload.onScale")),
+        (
+            LOST % 9,
+            "{onMembersLost: Restart, membersLostSeconds: 60}",
+            ("workload.membersLostSeconds", WHERE),
+        ),
         # No policy that is invalid otherwise is a way around a lock.
         ("workload: {groups: [{name: x}]}", MODE, ()),
         ("!!bool x", MODE, ()),

@@ -115,7 +115,8 @@ class Client:
         resource = replace(known, version=target.api_version.rpartition("/")[2])
         match action.verb:
             case Verb.CREATE:
-                return self.create(resource, dict(action.body or {}), manager=manager)
+                body = dict(action.body or {})
+                return self.create(resource, body, manager=manager, subresource=action.subresource)
             case Verb.UPDATE:
                 body = dict(action.body or {})
                 return self.replace(resource, body, manager=manager, subresource=action.subresource)
@@ -135,9 +136,11 @@ class Client:
                 self.delete(resource, target.name, target.namespace, uid=target.uid)
                 return {}
 
-    def create(self, resource: Resource, body: Object, *, manager: str) -> Object:
-        """Create an object; returns it as it is stored."""
-        path = resource.path(namespace=body["metadata"].get("namespace", ""))
+    def create(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
+        """Create an object, or a subresource of the one of its name; returns it as it is stored."""
+        metadata = body["metadata"]
+        name = metadata["name"] if subresource else ""
+        path = resource.path(name, metadata.get("namespace", ""), subresource)
         return self._call("POST", path, query={"fieldManager": manager}, body=body)
 
     def patch(

@@ -10,26 +10,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy.group_labels import GATE, is_musters
 from muster.policy.groups.wanted_groups import follows, is_of_wrong_size, wanted_counts
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.policy.resolve import ResolvedOwner
+from muster.policy.resolve import OwnerGroups, ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import LEVELS
 
 AnyGroup = PodGroup | CompositePodGroup
-
-
-@dataclass(frozen=True)
-class OwnerGroups:
-    """An owner and its existing objects."""
-
-    resolved: ResolvedOwner | NoOp
-    members: LiveMembers
 
 
 def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[str, NoOp]:

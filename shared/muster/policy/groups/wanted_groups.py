@@ -226,6 +226,33 @@ def _children_to_run(group: Group, needed: Counter[GroupInstance], outside: Coll
 
 
 @dataclass(frozen=True)
+class ShortGang:
+    """A gang of Muster's of which fewer pods are bound than it needs, with its pods that are to run."""
+
+    name: str
+    group: PodGroup
+    pods: tuple[Pod, ...]
+    bound: int
+    needed: int
+
+
+def short_gangs(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[ShortGang]:
+    """Yield the gangs of an owner that lack bound pods, without those that others' gates hold."""
+    pods: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in members.staying:
+        pods[pod.pod_group_name].append(pod)
+    to_run = members_to_run(resolved.pod_sets, members)
+    needed = {name: to_run[GroupInstance(leaf.name, suffix)] for leaf, suffix, name in resolved.pod_groups()}
+    for group in members.groups:
+        name, policy = group.metadata.name, group.spec.scheduling_policy
+        if not is_musters(group.metadata.labels) or group.being_deleted or policy.gang is None:
+            continue
+        minimum, bound = min(policy.min_count, needed.get(name, 0)), sum(pod.bound for pod in pods[name])
+        if bound < minimum and not any(set(pod.gates) - {GATE} for pod in pods[name]):
+            yield ShortGang(name, group, tuple(pods[name]), bound, minimum)
+
+
+@dataclass(frozen=True)
 class SchedulingTimeout:
     """The gangs of an owner that have waited too long."""
 
@@ -245,20 +272,11 @@ def scheduling_timeout(
     if policy is None or policy.scheduling_timeout_seconds is None or resolved.own is not None:
         return None
     limit = timedelta(seconds=policy.scheduling_timeout_seconds)
-    pods: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in members.staying:
-        pods[pod.pod_group_name].append(pod)
-    needed = members_to_run(resolved.pod_sets, members)
-    to_run = {name: needed[GroupInstance(leaf.name, suffix)] for leaf, suffix, name in resolved.pod_groups()}
-    waiting = {
-        name: _waiting_since(group, pods[name], to_run.get(name, 0))
-        for name, group in ((group.metadata.name, group) for group in members.groups)
-    }
     given_up = groups_given_up(members.groups)
     late = frozenset(
-        name
-        for name, since in waiting.items()
-        if since is not None and now - since >= limit and name not in given_up
+        gang.name
+        for gang in short_gangs(resolved, members)
+        if (since := _waiting_since(gang)) is not None and now - since >= limit and gang.name not in given_up
     )
     return SchedulingTimeout(late, policy.scheduling_timeout_seconds, policy.on_timeout) if late else None
 
@@ -273,19 +291,14 @@ def groups_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:
     )
 
 
-def _waiting_since(group: PodGroup, staying: list[Pod], to_run: int) -> datetime | None:
-    """When a gang of Muster's with fewer bound pods than it needs began to wait; None if it does not wait.
+def _waiting_since(gang: ShortGang) -> datetime | None:
+    """When a gang began to wait for pods that it lacks; None if it does not wait.
 
     That is the scheduler's first refusal, which is not repeated for pods of a restarted or resumed owner, nor
-    for a replacement: their creation counts. The gates of others, such as Kueue, stop the time.
+    for a replacement: their creation counts.
     """
-    policy = group.spec.scheduling_policy
-    if not is_musters(group.metadata.labels) or group.being_deleted or policy.gang is None:
-        return None
-    bound = sum(pod.bound for pod in staying)
-    if bound >= min(policy.min_count, to_run) or any(set(pod.gates) - {GATE} for pod in staying):
-        return None
-    counted = [pod for pod in staying if not (pod.bound and group.placed)]
+    group = gang.group
+    counted = [pod for pod in gang.pods if not (pod.bound and group.placed)]
     created = [pod.metadata.created_at for pod in counted if pod.metadata.created_at is not None]
     if group.refused_at is not None and all(group.refused_at < time for time in created):
         return max(created, default=group.refused_at)

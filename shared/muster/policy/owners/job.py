@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from muster.objects.meta import LONGEST_NAME, ObjectMeta, ObjectRef, View, is_true
-from muster.objects.pods import PodTemplate
+from muster.objects.pods import Conditions, PodTemplate
 from muster.objects.resources import JOBS
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupLabels
@@ -17,11 +17,22 @@ CONTROLLER = "kubernetes.io/job-controller"
 CONDITION_PREFIX = "muster.dev/"
 """Condition types of a Job are shared with every other controller, so Muster's carry a prefix."""
 
+FAILURE_TARGET = "FailureTarget"
+"""The condition of a Job that fails: its controller deletes the pods, and then writes Failed with the same
+reason and message (pkg/controller/job/job_controller.go, Kubernetes v1.37.1)."""
+
 _COSCHEDULING = "scheduling.x-k8s.io/pod-group"
 _VOLCANO = "scheduling.k8s.io/group-name"
 _FNV_OFFSET = 2166136261
 _FNV_PRIME = 16777619
 _SAFE_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+class PodFailureRule(View):
+    """One rule of a Job's podFailurePolicy."""
+
+    action: str = ""
+    on_pod_conditions: Conditions = ()
 
 
 class JobSpec(OwnerSpec):
@@ -30,8 +41,25 @@ class JobSpec(OwnerSpec):
     parallelism: int = 1
     completions: int | None = None
     completion_mode: str = "NonIndexed"
+    backoff_limit: int | None = None
+    backoff_limit_per_index: int | None = None
+    failure_rules: tuple[PodFailureRule, ...] = Field(
+        (), validation_alias=AliasPath("podFailurePolicy", "rules")
+    )
     managed_by: str = CONTROLLER
     template: PodTemplate = Field(default_factory=PodTemplate)
+
+    @property
+    def survives(self) -> int | None:
+        """How many failed pods a Job survives if they are evicted; None if any number.
+
+        The default is 6, with backoffLimitPerIndex none (pkg/apis/batch/v1/defaults.go, Kubernetes v1.37.1).
+        """
+        ignored = (rule.on_pod_conditions for rule in self.failure_rules if rule.action == "Ignore")
+        if any(one.get("type") == "DisruptionTarget" for conditions in ignored for one in conditions):
+            return None
+        default = 6 if self.backoff_limit_per_index is None else None
+        return default if self.backoff_limit is None else self.backoff_limit
 
     @property
     def indexed(self) -> bool:
@@ -70,13 +98,13 @@ class Job(OwnerObject):
 
     @property
     def finished(self) -> bool:
-        """Whether it is complete or failed, or a success policy has ended it and its last pods go."""
-        return super().finished or is_true(self.status.conditions, "SuccessCriteriaMet")
+        """Whether it is complete or failed, or it will be, once its last pods are gone."""
+        return super().finished or self.failed or is_true(self.status.conditions, "SuccessCriteriaMet")
 
     @property
     def failed(self) -> bool:
-        """Whether it is Failed."""
-        return is_true(self.status.conditions, "Failed")
+        """Whether it is Failed, or fails."""
+        return is_true(self.status.conditions, "Failed", FAILURE_TARGET)
 
     @property
     def restarted(self) -> bool:
@@ -120,6 +148,7 @@ def pod_set_of(
         labels,
         ungrouped,
         priority_of(spec.template.spec.priority_class_name, ()),
+        survives=spec.survives,
     )
 
 

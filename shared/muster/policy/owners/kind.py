@@ -110,6 +110,7 @@ class PodSet:
         index: its place among the owner's pod templates.
         waits_for: replicatedJobs that must be ready or complete before its Jobs exist, as bits by index.
         must_complete: those of them that must be complete, whose pods have ended by then.
+        survives: how many evicted pods each of its Jobs survives; None if any number.
     """
 
     path: str
@@ -127,6 +128,7 @@ class PodSet:
     index: int = 0
     waits_for: int = 0
     must_complete: int = 0
+    survives: int | None = None
 
     @property
     def completion_indexes(self) -> int:

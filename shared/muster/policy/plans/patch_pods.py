@@ -11,11 +11,12 @@ from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
 from muster.policy.group_labels import GATE, GATED, is_gathered
-from muster.policy.groups.gate_release import AnyGroup, OwnerGroups, held_groups, in_tree, root_of, was_placed
+from muster.policy.groups.gate_release import AnyGroup, held_groups, in_tree, root_of, was_placed
 from muster.policy.groups.gathered import why_held
 from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners import kind_of
 from muster.policy.reasons import Reason
+from muster.policy.resolve import OwnerGroups
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -33,22 +33,14 @@ from muster.policy.groups.wanted_groups import (
 from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
-from muster.policy.resolve import ResolvedOwner
+from muster.policy.resolve import OwnerGroups, ResolvedOwner
 from muster.policy.status.conditions import SCHEDULED, stored_condition
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-resize-gang"
 
 
-@dataclass(frozen=True)
-class ResizeInputs:
-    """The inputs of resize_gang."""
-
-    resolved: ResolvedOwner | NoOp
-    members: LiveMembers
-
-
-def plan_resize(inputs: ResizeInputs, now: datetime) -> Decision:
+def plan_resize(inputs: OwnerGroups, now: datetime) -> Decision:
     """Set new counts of an owner's gangs in its Workload's templates and its groups."""
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):

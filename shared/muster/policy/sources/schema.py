@@ -191,8 +191,9 @@ class GroupPolicy(_Strict):
         return self
 
 
-_MAX_TIMEOUT = 31_536_000
-"""A year, in seconds."""
+OnMembersLost = Literal["Report", "Restart", "Fail"]
+Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
+"""At most a year."""
 
 
 class WorkloadPolicy(_Strict):
@@ -204,13 +205,18 @@ class WorkloadPolicy(_Strict):
         on_failure: whether pods whose groups cannot be made run one by one, or keep their gate.
         scheduling_timeout_seconds: how long a gang may wait for room; unlimited if unset.
         on_timeout: whether that is only reported, the pods run one by one, or the owner is suspended.
+        on_members_lost: whether a gang that lost members for which there is no room is only reported, is
+            evicted and placed again as a whole, or its Jobs fail.
+        members_lost_seconds: how long it may go on with fewer bound pods than minCount before that.
     """
 
     groups: list[GroupPolicy] = Field(default_factory=list, max_length=8)
     on_scale: Literal["Follow", "Flag"] = "Follow"
     on_failure: Literal["Basic", "Hold"] = "Basic"
-    scheduling_timeout_seconds: int | None = Field(default=None, ge=1, le=_MAX_TIMEOUT)
+    scheduling_timeout_seconds: Seconds | None = None
     on_timeout: Literal["Report", "Basic", "Suspend"] = "Report"
+    on_members_lost: OnMembersLost = "Report"
+    members_lost_seconds: Seconds = 300
 
     @model_validator(mode="after")
     def _on_timeout_has_a_timeout(self) -> WorkloadPolicy:
@@ -237,6 +243,8 @@ class LockedFields(_Strict):
     on_scale: Literal["Follow", "Flag"] | None = None
     disruption_mode: DisruptionMode | None = None
     min_count: Literal["All"] | None = None
+    on_members_lost: OnMembersLost | None = None
+    members_lost_seconds: Seconds | None = None
 
 
 class KaiScheduler(_Strict):

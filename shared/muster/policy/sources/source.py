@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import UPSTREAM_TEMPLATE
 from muster.policy.model import GroupingFailure
@@ -88,6 +90,8 @@ class Locks:
             "onScale": fields.on_scale,
             "disruptionMode": fields.disruption_mode and _name(fields.disruption_mode),
             "minCount": fields.min_count,
+            "onMembersLost": fields.on_members_lost,
+            "membersLostSeconds": fields.members_lost_seconds,
         }
         return ", ".join(f"{name}: {value}" for name, value in values.items() if value)
 
@@ -189,6 +193,8 @@ def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
 
 DEFAULT = EffectivePolicy("the built-in default", WorkloadPolicy())
 _HOLDING = WorkloadPolicy(onFailure="Hold")
+_LOCKED_AS_THEY_ARE = ("on_failure", "on_scale", "on_members_lost", "members_lost_seconds")
+"""The locked fields that a policy has under the same name."""
 _RUNTIMES = frozenset({PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC})
 
 
@@ -282,10 +288,10 @@ def _invalid(source: PolicySource, message: str) -> InvalidPolicy:
 
 def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> Iterator[InvalidPolicyError]:
     """Yield an error for each locked field that a policy sets otherwise."""
-    for name, path in (("on_failure", "onFailure"), ("on_scale", "onScale")):
+    for name in _LOCKED_AS_THEY_ARE:
         locked = getattr(locks.fields, name)
         if locked and name in policy.model_fields_set and getattr(policy, name) != locked:
-            yield locks.refused(f"workload.{path}", locked)
+            yield locks.refused(f"workload.{to_camel(name)}", locked)
     if policy.on_timeout == "Basic":  # pods one by one, like onFailure: Basic, whatever minCount says
         held = locks.fields.on_failure == "Hold" and "onFailure: Hold"
         whole = locks.fields.min_count and f"minCount: {locks.fields.min_count}"
@@ -298,8 +304,8 @@ def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> Iterator[InvalidPo
 
 
 def with_locked(policy: WorkloadPolicy, locks: Locks) -> WorkloadPolicy:
-    """Return the policy with the locked onFailure and onScale."""
-    locked = {name: getattr(locks.fields, name) for name in ("on_failure", "on_scale")}
+    """Return the policy with the locked values of its own fields."""
+    locked = {name: getattr(locks.fields, name) for name in _LOCKED_AS_THEY_ARE}
     return policy.model_copy(update={name: value for name, value in locked.items() if value})
 
 

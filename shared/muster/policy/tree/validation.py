@@ -74,6 +74,21 @@ def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
         yield from (Stage(name, late.name) for name in sorted(holding - {late.name}))
 
 
+def gangs_ended_by_eviction(tree: tuple[Group, ...]) -> Iterator[str]:
+    """Yield a warning for each pod template whose Jobs fail when a gang of theirs is evicted as a whole."""
+    for leaf in (leaf for root in tree for leaf in root.leaves() if leaf.gang):
+        for pod_set in leaf.pod_sets:
+            jobs = 1 if pod_set.labels is None or pod_set.labels.by_job else max(1, pod_set.jobs)
+            parts = (part for parts in leaf.parts.values() for part in parts)
+            most = max((pods // jobs for other, pods in parts if other.path == pod_set.path), default=0)
+            if pod_set.survives is not None and most > pod_set.survives:
+                yield (
+                    f"group {leaf.name}: a gang is evicted as a whole, and {most} pods of one Job then count "
+                    f"as failures above its backoffLimit {pod_set.survives}, so that the Job fails; set a "
+                    "larger one, or a podFailurePolicy that ignores DisruptionTarget"
+                )
+
+
 def _too_many(what: str, allowed: int) -> GroupingFailure:
     return GroupingFailure(Reason.TOO_MANY_GROUPS, f"{what}, but one owner can have {allowed}")
 

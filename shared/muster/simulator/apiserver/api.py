@@ -169,6 +169,8 @@ class ApiServer:
         functions = {"create": self._writer.create, "delete": self._deleter.delete}
         if target.subresource == "binding":
             functions["create"] = self._writer.bind
+        elif target.subresource == "eviction":
+            functions["create"] = self._deleter.evict
         try:
             return functions.get(request.verb, self._writer.update)(target, request)
         finally:

@@ -77,8 +77,8 @@ def _subresources(kind: Kind) -> list[Object]:
             "name": f"{kind.plural}/{name}",
             "singularName": "",
             "namespaced": kind.namespaced,
-            "kind": "Binding" if name == "binding" else kind.kind,
-            "verbs": ["create"] if name == "binding" else ["get", "patch", "update"],
+            "kind": kind.kind if name == "status" else name.title(),
+            "verbs": ["get", "patch", "update"] if name == "status" else ["create"],
         }
         for name in sorted(kind.subresources)
     ]

@@ -150,7 +150,7 @@ def route(registry: Registry, request: Request) -> RequestTarget:
         raise refusals.no_such_path()
     request.resource = "/".join(filter(None, (target.kind.plural, target.subresource)))
     verb = VERBS.get((request.method, bool(target.name)), "")
-    if (request.method, target.subresource) == ("POST", "binding"):
+    if request.method == "POST" and target.subresource in {"binding", "eviction"}:
         verb = "create"
     elif verb == "list" and request.query.get("watch") in {"1", "true", "True"}:
         verb = "watch"

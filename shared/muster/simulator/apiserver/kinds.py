@@ -114,7 +114,7 @@ _POLICIES = (
 CORE = (
     _kind("", "namespaces", "Namespace", "status", namespaced=False, short_names=("ns",)),
     _kind("", "nodes", "Node", "status", namespaced=False, short_names=("no",)),
-    _kind("", "pods", "Pod", "status", "binding", short_names=("po",), categories=_ALL),
+    _kind("", "pods", "Pod", "status", "binding", "eviction", short_names=("po",), categories=_ALL),
     _kind("", "events", "Event", short_names=("ev",)),
     _kind("", "configmaps", "ConfigMap", short_names=("cm",)),
     _kind("", "secrets", "Secret"),

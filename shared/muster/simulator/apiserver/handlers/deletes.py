@@ -6,7 +6,8 @@ Source (v1.37.1): `apiserver/pkg/registry/generic/registry/store.go` and `pkg/re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.simulator.apiserver import refusals
@@ -63,6 +64,13 @@ class Deleter:
             status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
             return Response(200, {**status, "details": details})
         return Response(200, encoded(kind.api_version, kind.kind, after))
+
+    def evict(self, target: RequestTarget, request: Request) -> Response:
+        """POST of an Eviction of a pod; there are no PodDisruptionBudgets (`pod/storage/eviction.go`)."""
+        options = json.dumps(request.json.get("deleteOptions")).encode()
+        self.delete(target, replace(request, body=options))
+        status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
+        return Response(201, status)
 
     def remove(self, kind: Kind, record: ObjectRecord, options: DeleteOptions) -> tuple[bool, ObjectRecord]:
         """Delete an object, or set its deletionTimestamp if a finalizer or a kubelet has to act first."""
