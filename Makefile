@@ -7,8 +7,8 @@ export OUT STEPS REGISTRY VERSION PUSH DIGEST IMAGE KNATIVE FIGURE
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# `make run` installs less; it uses what `make setup` installed if that is there.
-LIGHT := $(VENV)/.ready-run
+# `make run` and `make cluster` need less; they use what `make setup` installed if that is there.
+LIGHT := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-run)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check fmt manifests stage images release cluster cluster-down e2e docs record bench golden-update lock clean
@@ -23,7 +23,7 @@ DOTS := { while read -r word rest; do case "$$word" in Collecting) printf .;; fa
 PIP := pip install --disable-pip-version-check
 define install
 	@$(PYTHON) -m venv $(VENV)
-	@{ $(BIN)/$(PIP) --require-hashes -r $(1) || echo failed; } | $(DOTS)
+	@{ $(BIN)/$(PIP) $(2) --require-hashes -r $(1) || echo failed; } | $(DOTS)
 	@$(BIN)/$(PIP) --quiet --no-deps --no-build-isolation -e .
 	@touch $@
 endef
@@ -32,11 +32,11 @@ $(READY): requirements-dev.txt pyproject.toml
 	@echo "Installing the locked dependencies into $(VENV), once; about a minute:"
 	$(call install,requirements-dev.txt)
 
-$(LIGHT): requirements-run.txt pyproject.toml
+$(VENV)/.ready-run: requirements-run.txt pyproject.toml
 	@echo "Installing what it needs into $(VENV), once; about half a minute:"
-	$(call install,requirements-run.txt)
+	$(call install,requirements-run.txt,--no-compile)
 
-run: $(if $(wildcard $(READY)),$(READY),$(LIGHT)) ## Watch two Jobs with and without gangs on an embedded cluster, with Python alone
+run: $(LIGHT) ## Watch two Jobs with and without gangs on an embedded cluster, with Python alone
 	@$(BIN)/muster run
 
 # Modules are handed out whole, so that a stack that a module starts is started once, and in the order of testpaths,
@@ -71,10 +71,10 @@ images: $(READY) ## Build the image with podman, docker or buildah: REGISTRY=reg
 release: $(READY) ## Write wheel, manifests, chart and checksums: VERSION=0.1.0 IMAGE=REPOSITORY@sha256:...
 	@$(BIN)/python -m release release --version "$$VERSION" --image "$$IMAGE" --registry "$$REGISTRY" --digest "$$DIGEST"
 
-cluster: $(READY) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1
+cluster: $(LIGHT) ## Start the real control plane from Go modules and leave it up (needs Go 1.26); with Knative: KNATIVE=1
 	@$(BIN)/python -m tests.cluster up $(if $(KNATIVE),knative)
 
-cluster-down: $(READY) ## Stop what `make cluster` started
+cluster-down: $(LIGHT) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down
 
 REAL := $(BIN)/pytest -m real --timeout 900 -o cache_dir=.pytest_cache/real tests/contract tests/docs tests/manifests tests/e2e

@@ -19,8 +19,8 @@ TRY = """
   kubectl get nodes,clustertrainingruntimes
   kubectl apply -k eventing/admission        # pods get the name of their group at birth
   {muster} run --kubeconfig $KUBECONFIG        # in another terminal: Muster's functions against it
-  kubectl apply -f eventing/examples/all-or-nothing-disruption.yaml        # a Job of three pods
-  kubectl -n example-disruption get workloads,podgroups,pods
+  kubectl apply -f docs/first-gang.yaml        # a namespace, and a Job of four pods
+  kubectl -n team-a get workloads,podgroups,pods
   make cluster-down
 """
 
@@ -30,8 +30,8 @@ TRY_KNATIVE = """
   kubectl apply -k eventing/overlays/cluster        # Muster; its functions are started as processes
   kubectl -n muster-system get broker,triggers,apiserversources,pingsources,ksvc        # all become Ready
   {muster} check
-  kubectl apply -f eventing/examples/all-or-nothing-disruption.yaml        # a Job of three pods
-  kubectl -n example-disruption get workloads,podgroups,pods
+  kubectl apply -f docs/first-gang.yaml        # a namespace, and a Job of four pods
+  kubectl -n team-a get workloads,podgroups,pods
   make cluster-down
 """
 

@@ -78,7 +78,7 @@ def _running(exports: list[str], command: str, folder: Path) -> Iterator[Compone
 @pytest.mark.real
 @pytest.mark.timeout(400)
 def test_printed_commands_work_and_down_ends_everything(tmp_path: Path) -> None:
-    """Typed as printed, three pods run as one gang; then every process and the folder are gone."""
+    """Typed as printed, four pods run as one gang; then every process and the folder are gone."""
     up = _cluster("up")
     assert up.returncode == 0, up.stderr
     state = json.loads(state_file().read_text())
@@ -99,10 +99,10 @@ def test_printed_commands_work_and_down_ends_everything(tmp_path: Path) -> None:
             assert policies_at_work(api, "probe"), "a person would have been slower than the API server"
             tried = _typed(*exports, create, look)
             assert tried.returncode == 0, tried.stderr
-            assert until(lambda: _typed(*exports, look).stdout.count(" Running ") == 3, 60), muster.tail()
+            assert until(lambda: _typed(*exports, look).stdout.count(" Running ") == 4, 60), muster.tail()
             groups = json.loads(_typed(*exports, f"{look} -o json").stdout)["items"]
             (gang,) = [group for group in groups if group["kind"] == "PodGroup"]
-            assert gang["spec"]["schedulingPolicy"] == {"gang": {"minCount": 3}}
+            assert gang["spec"]["schedulingPolicy"] == {"gang": {"minCount": 4}}
             columns = _typed(*exports, "kubectl get podgroups -A").stdout.splitlines()[0].split()
             assert " ".join(columns[1:]) in " ".join(README.read_text().split()), (
                 "README shows what kubectl prints"
