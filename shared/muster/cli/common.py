@@ -6,6 +6,7 @@ import json
 import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -88,7 +89,7 @@ def age(since: str, now: datetime) -> str:
 def echo_wrapped(text: str) -> None:
     """Print lines, wrapped at words to the width of a terminal; in a file or a pipe each stays whole."""
     if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-        wrapped = [click.wrap_text(line, width, subsequent_indent=" " * 6) for line in text.splitlines()]
-        text = "".join(f"{line}\n" for line in wrapped)
+        wrapper = textwrap.TextWrapper(shutil.get_terminal_size().columns, subsequent_indent=" " * 6)
+        wrapper.break_on_hyphens = wrapper.break_long_words = False  # names stay whole
+        text = "".join(f"{wrapper.fill(line)}\n" for line in text.splitlines())
     click.echo(text, nl=False)

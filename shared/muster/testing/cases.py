@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,9 @@ class Case:
     """
 
     event: RecordedRequest
-    objects: Objects
+    objects: Objects = field(repr=False)
     now: datetime
-    older: tuple[RecordedRequest, ...] = ()
+    older: tuple[RecordedRequest, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(

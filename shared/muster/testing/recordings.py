@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ class Recording:
     """The events of a cluster in order of arrival, and its objects at several moments, if recorded."""
 
     name: str
-    events: tuple[RecordedRequest, ...]
-    moments: tuple[RecordedObjects, ...] = ()
+    events: tuple[RecordedRequest, ...] = field(repr=False)
+    moments: tuple[RecordedObjects, ...] = field(default=(), repr=False)
 
     @classmethod
     def read(cls, events: Path, objects: Path | None = None) -> Recording:
