@@ -31,17 +31,14 @@ def test_a_check_that_fails_says_what_lacks_and_shows_no_source(tmp_path: Path) 
     """All that is wrong with the manifests, and that the predicate ignores the event of the case."""
     new = CliRunner().invoke(main, ["new-step", "my-step", "--on", "podgroup-bound", "--into", str(tmp_path)])
     assert new.exit_code == 0, new.output
-    (tmp_path / "my_step/role.yaml").write_text(
-        (tmp_path / "my_step/role.yaml").read_text().replace("patch", "watch")
-    )
-    (tmp_path / "my_step/trigger.yaml").unlink()
-    kustomization = tmp_path / "my_step/kustomization.yaml"
-    kustomization.write_text(kustomization.read_text().replace("- trigger.yaml\n", ""))
+    folder = tmp_path / "my_step"
+    for name, before, after in (("role", "patch", "watch"), ("kustomization", "- trigger.yaml\n", "")):
+        file = folder / f"{name}.yaml"
+        file.write_text(file.read_text().replace(before, after))
     (tmp_path / "test_failing.py").write_text(FAILING)
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", str(tmp_path / "test_failing.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "test_failing.py"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     told = [line.removeprefix("E").strip() for line in ran.stdout.splitlines() if line.startswith("E ")]
-    folder = tmp_path / "my_step"
     rule = "{{apiGroups: ['scheduling.k8s.io'], resources: [podgroups], verbs: [{}]}}"
     assert told == [
         f"AssertionError: {folder}: no Trigger has the subscriber 'my-step'",
@@ -54,8 +51,7 @@ def test_a_check_that_fails_says_what_lacks_and_shows_no_source(tmp_path: Path) 
 
 def test_a_reply_is_the_event_of_the_steps_that_subscribe_to_it() -> None:
     """The reply of create_workload's plan makes create_pod_groups look at that Workload's owner."""
-    recording = shipped("torch")
-    case = recording.case("JobSet add", moment="before create_workload")
+    case = shipped("torch").case("JobSet add", moment="before create_workload")
     told = plan_of(step_named("create_workload"), case).decision.reply
     assert told is not None
     answer = plan_of(step_named("create_pod_groups"), Case.of(reply("create_workload", told), case.objects))

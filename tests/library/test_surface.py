@@ -60,7 +60,7 @@ def test_public_names_are_found_in_the_package_and_no_others() -> None:
 def test_the_package_can_be_explored_in_an_interpreter() -> None:
     """`dir()`, `import *`, the version, and the lines of the docstring, which work as typed."""
     assert set(library.__all__) == {name for name in dir(muster) if not name.startswith("__")}
-    assert muster.__all__ == library.__all__  # type: ignore[attr-defined]  # a stub's star has no list
+    assert muster.__all__ == library.__all__
     assert muster.__version__ == version("muster-gangs")
     assert doctest.testmod(muster) == (0, 5)
 
