@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from muster.cli.common import BadInput, CommandError
+from muster.objects.text import counted
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.apiserver.server import serve
 from muster.simulator.manifests import ManifestError, load
@@ -50,7 +51,7 @@ def command(port: int, kubeconfig_out: Path | None, paths: tuple[Path, ...], rel
 
     try:
         if paths:
-            click.echo(f"{load(server, paths)} objects loaded", err=True)
+            click.echo(f"{counted(load(server, paths), 'object')} loaded", err=True)
         serve(server, announce)
     except ManifestError as error:
         raise BadInput(str(error)) from None

@@ -13,6 +13,7 @@ from muster.cluster import errors
 from muster.cluster.observe.sweep import ListedNamespace, namespaces
 from muster.events.parse import Sweep
 from muster.objects.meta import ObjectRef
+from muster.objects.text import counted
 from muster.policy.model import GangReport, NoOp, Reply
 from muster.policy.reasons import Reason
 from muster.runtime.deadline_client import DeadlineClient, DeadlineExceeded
@@ -83,7 +84,7 @@ class Sweeps:
             self._metrics.swept_all(self._clock(), self._gangs)
         counts = sorted(Counter(str(outcome.reason) for outcome in outcomes).items())
         message = ", ".join(f"{count} {reason}" for reason, count in counts) or "no objects"
-        message += f"; {len(self._left)} namespaces left to the next sweep" if self._left else ""
+        message += f"; {counted(len(self._left), 'namespace')} left to the next sweep" if self._left else ""
         actions = sum(outcome.actions for outcome in outcomes)
         kind = OutcomeKind.DONE if actions else OutcomeKind.NOTHING
         replied = next((outcome.subject for outcome in outcomes if outcome.reply is not None), None)

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from muster.objects.meta import turned_at
 from muster.objects.pods import Pod
+from muster.objects.text import counted
 from muster.policy.group_labels import completion_index
 from muster.policy.groups.gate_release import placed_together, root_of
 from muster.policy.groups.manifests import create_event
@@ -42,7 +43,7 @@ def plan_restart(inputs: OwnerGroups, now: datetime) -> Decision:
     jobs = [job for job in members.jobs if left[job.metadata.uid] and not job.finished]
     if not jobs:
         return NoOp(Reason.UP_TO_DATE, f"no gang of {root} has lacked members for so long")
-    lost = ", ".join(f"{gang.name}: {gang.bound} of {gang.needed} pods bound" for gang in gangs)
+    lost = ", ".join(f"{gang.name}: {gang.bound} of {counted(gang.needed, 'pod')} bound" for gang in gangs)
     lost += f" for more than {policy.members_lost_seconds} s"
     if policy.on_members_lost == "Fail":
         message = f"{lost}; its Jobs fail"
@@ -53,7 +54,7 @@ def plan_restart(inputs: OwnerGroups, now: datetime) -> Decision:
             if survives is not None and job.status.failed + left[job.metadata.uid] > survives:
                 message = f"{lost}; to evict the others would end {job.ref}: its backoffLimit is {survives}"
                 return NoOp(Reason.ENDS_WHEN_EVICTED, message)
-        message = f"{lost}; {len(pods)} pods are evicted, to be placed again with the others"
+        message = f"{lost}; {counted(len(pods), 'pod')} evicted, to be placed again with the others"
         actions = list(map(_evict, pods))
     event = create_event(
         root, component=COMPONENT, warning=True, reason=Reason.MEMBERS_LOST, message=message, now=now

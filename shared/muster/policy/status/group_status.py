@@ -158,9 +158,10 @@ def _lacks(refusal: str) -> str:
     if nodes is None:
         return ""
     found = [re.fullmatch(r"(\d+) Insufficient (\S+)", reason) for reason in nodes[2].split(", ")]
+    every = counted(int(nodes[1]), "node")
     if None in found:
-        return f"fits on none of {nodes[1]} nodes: {nodes[2]}"
-    return "lacks " + " and ".join(f"{one[2]} on {one[1]} of {nodes[1]} nodes" for one in found if one)
+        return f"fits on none of {every}: {nodes[2]}"
+    return "lacks " + " and ".join(f"{one[2]} on {one[1]} of {every}" for one in found if one)
 
 
 def refusal_of_pod(pod: Pod) -> GroupStatus | None:
