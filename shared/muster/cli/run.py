@@ -111,7 +111,7 @@ def _run_embedded(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool
             lines.add_activity(activity)
 
     if not stories:
-        console.print("Two Jobs want the same GPUs. This takes about ten seconds, on this machine alone.")
+        console.print("Two Jobs want the same GPUs: about ten seconds, on this machine alone.")
     good = bool(stories) or _shown(lines, comparison.show_plain, "Plain Kubernetes", _EACH_HOLDS_A_PART)
     with Stack(overlay, listen) as stack, TimelineRecorder(stack.client) as recorder:
         if stories:
@@ -174,13 +174,11 @@ def _next_commands() -> str:
     """Return what to type next, as `muster` was typed here."""
     muster = "muster" if shutil.which("muster") else sys.argv[0]
     commands = {
-        "run --story torch": f"a TrainJob; others: {_NAMES}",
-        "run --keep": "the cluster stays, for kubectl and jobs of your own",
-        f"explain {os.path.relpath(_EXAMPLE)}": "what becomes of a job, before it exists",
+        f"a story of a TrainJob; others: {_NAMES}": "run --story torch",
+        "a cluster that stays, for kubectl and jobs of your own": "run --keep",
+        "what becomes of a job, before it exists": f"explain {os.path.relpath(_EXAMPLE)}",
     }
-    typed = {f"  {muster} {words}": text for words, text in commands.items()}
-    width = max(map(len, typed))
-    return "\n".join(("Next:", *(f"{words:<{width}}   # {text}" for words, text in typed.items())))
+    return "\n".join(f"\n# {text}\n{muster} {words}" for text, words in commands.items())
 
 
 def _outside(objects: Objects, namespaces: set[str]) -> Objects:
