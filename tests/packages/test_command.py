@@ -31,7 +31,8 @@ def test_two_jobs_without_gangs_and_with_them() -> None:
     plain, _, gangs = ran.stdout.partition("\nThe same Jobs with Muster\n")
     assert plain.count(" 27 of 30 pods are placed: waits for 3 more\n") == 2, ran.stdout
     placed = re.findall(r" (\d+) of 30 pods are placed: (\w+)", gangs)
-    assert placed == [("30", "runs"), ("0", "Unschedulable"), ("30", "runs")]
+    assert placed == [("30", "runs"), ("0", "waits"), ("30", "runs")]
+    assert ": waits: 24 of 30 pods would fit" in gangs
     assert "\nx Every GPU is taken" in plain
     assert "\n+ A Job holds all of its GPUs or none" in gangs
     assert ran.stdout.isascii()

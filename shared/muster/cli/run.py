@@ -117,7 +117,7 @@ def _run_embedded(stories: Sequence[LocalStory], overlay: Path, *, verbose: bool
         if stories:
             good = _tell(stories, stack, recorder, activities, console, every_check=verbose)
         else:
-            show = partial(comparison.show_gangs, stack, recorder)
+            show = partial(comparison.show_gangs, stack.client, recorder)
             good &= _shown(lines, show, "The same Jobs with Muster", _ALL_OR_NOTHING)
         for letter in stack.dead_letters:
             console.print(f"not delivered: {letter['type']} {letter['subject']}", style="yellow")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster.cluster.http.client import Client
-from muster.local.stack import Stack, embedded_server
+from muster.local.stack import embedded_server
 from muster.local.stories.story import USER
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects import yaml_files
@@ -22,8 +22,8 @@ TEAMS = ("team-blue", "team-red")
 COUNT, GPUS = 9, 6
 """Nodes, and the GPUs of each."""
 TIMEOUT_SECONDS = 30.0
-_JOB = Path(__file__).parent / "stories" / "training.yaml"
 _SETTLE_SECONDS = 5.0
+_JOB = Path(__file__).parent / "stories" / "training.yaml"
 
 
 class NotShownError(Exception):
@@ -44,8 +44,8 @@ class TwoJobs:
         """The pods of one Job; each has a GPU."""
         return int(self.job["spec"]["completions"])
 
-    def begin(self) -> None:
-        """Create the Jobs, and the nodes once the pods of both wait for them in turn."""
+    def create(self) -> None:
+        """Create the Jobs in a cluster without nodes, so that the pods of both wait in turn."""
         for existing in self.client.list_with_version(NODES)[0]:
             self.client.delete(NODES, existing["metadata"]["name"])
         for team in TEAMS:
@@ -55,6 +55,9 @@ class TwoJobs:
             self.client.create(NAMESPACES, body, manager=USER)
         self.tell(f"{' and '.join(TEAMS)} each create a Job of {self.size} pods, one GPU each")
         self._create_jobs()
+
+    def join(self) -> None:
+        """Have the nodes join."""
         self.tell(f"{COUNT} nodes of {GPUS} GPUs join: room for one Job, not for two")
         for number in range(1, COUNT + 1):
             self.add_node(number)
@@ -68,11 +71,16 @@ class TwoJobs:
         return sum(bool(pod["spec"].get("nodeName")) for pod in self._pods(team))
 
     def refusal(self, team: str) -> str:
-        """Return what the Job's condition says of its gang while it is not placed; "" once it is."""
+        """Return what the Job's condition says of a gang that is not placed: how many pods would fit."""
         jobs = (body for body in self.recorder.objects(team) if body["kind"] == "Job")
         conditions = (one for job in jobs for one in muster_conditions(job))
         refused = [one for one in conditions if one["type"] == SCHEDULED and one["status"] == "False"]
-        return f"{refused[0]['reason']}: {refused[0]['message']}" if refused else ""
+        if not refused:
+            return ""
+        said = str(refused[0]["message"]).split("; ")
+        return "; ".join(part for part in said if " would fit" in part or " lacks " in part) or "; ".join(
+            said
+        )
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait until a condition is true.
@@ -112,22 +120,24 @@ def show_plain(tell: Callable[[str], None]) -> None:
         client = Client.for_server(server.url, user_agent="muster-run")
         with TimelineRecorder(client) as recorder:
             jobs = TwoJobs(client, recorder, tell)
-            jobs.begin()
+            jobs.create()
+            jobs.join()
             jobs.until(lambda: sum(map(jobs.bound, TEAMS)) == COUNT * GPUS)
             for team in TEAMS:
                 jobs.tell_of(team, f"waits for {jobs.size - jobs.bound(team)} more")
 
 
-def show_gangs(stack: Stack, recorder: TimelineRecorder, tell: Callable[[str], None]) -> None:
+def show_gangs(client: Client, recorder: TimelineRecorder, tell: Callable[[str], None]) -> None:
     """Show the same Jobs as gangs: one is placed, the other one holds nothing until there is room."""
-    jobs = TwoJobs(stack.client, recorder, tell)
-    jobs.begin()
+    jobs = TwoJobs(client, recorder, tell)
+    jobs.create()
+    jobs.join()
     jobs.until(lambda: any(jobs.bound(team) == jobs.size for team in TEAMS))
     first, second = sorted(TEAMS, key=jobs.bound, reverse=True)
     jobs.tell_of(first, "runs")
-    jobs.until(lambda: "Unschedulable" in jobs.refusal(second))
-    stack.settle(_SETTLE_SECONDS)
-    jobs.tell_of(second, jobs.refusal(second))
+    free = f"{COUNT * GPUS - jobs.size} of {jobs.size} "  # when all nodes have joined and the first is placed
+    recorder.until(lambda: jobs.refusal(second).startswith(free), _SETTLE_SECONDS)
+    jobs.tell_of(second, f"waits: {jobs.refusal(second)}")
     jobs.tell(f"one more node of {GPUS} GPUs joins")
     jobs.add_node(COUNT + 1)
     jobs.until(lambda: jobs.bound(second) == jobs.size)
