@@ -13,6 +13,7 @@ from muster.runtime.steps import step_named
 from muster.testing import Case, plan_of, reply, shipped
 
 FAILING = """
+import pytest
 from pathlib import Path
 from muster.testing import check_laws, check_manifests, load_step
 
@@ -23,20 +24,29 @@ def test_manifests():
 
 def test_laws(muster_recording):
     check_laws(STEP, muster_recording("torch").case("Job add", moment="all bound"))
+
+@pytest.mark.muster(overlay="nowhere")
+def test_overlay_of_a_test(muster_stack):
+    pass
+
+def test_overlay_of_the_settings(muster_stack):
+    pass
 """
 IGNORED = "NotForThisStep Job team-a/llama-node-0 add"
 
 
 def test_a_check_that_fails_says_what_lacks_and_shows_no_source(tmp_path: Path) -> None:
-    """All that is wrong with the manifests, and that the predicate ignores the event of the case."""
-    new = CliRunner().invoke(main, ["new-step", "my-step", "--on", "podgroup-bound", "--into", str(tmp_path)])
+    """All that is wrong with the manifests, an event that is ignored, paths from the test or the settings."""
+    tests = tmp_path / "tests"
+    new = CliRunner().invoke(main, ["new-step", "my-step", "--on", "podgroup-bound", "--into", str(tests)])
     assert new.exit_code == 0, new.output
-    folder = tmp_path / "my_step"
+    folder = tests / "my_step"
     for name, before, after in (("role", "patch", "watch"), ("kustomization", "- trigger.yaml\n", "")):
         file = folder / f"{name}.yaml"
         file.write_text(file.read_text().replace(before, after))
-    (tmp_path / "test_failing.py").write_text(FAILING)
-    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "test_failing.py"]
+    (tests / "test_failing.py").write_text(FAILING)
+    (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\nmuster_overlay = "elsewhere"\n')
+    command = [sys.executable, "-m", "pytest", "-q", "--no-header", "tests/test_failing.py"]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     told = [line.removeprefix("E").strip() for line in ran.stdout.splitlines() if line.startswith("E ")]
     rule = "{{apiGroups: ['scheduling.k8s.io'], resources: [podgroups], verbs: [{}]}}"
@@ -47,6 +57,8 @@ def test_a_check_that_fails_says_what_lacks_and_shows_no_source(tmp_path: Path) 
         f"AssertionError: my_step breaks the law event_is_for_the_step: the predicate ignores it: {IGNORED}",
     ]
     assert "shared/muster" not in ran.stdout
+    assert f"\n{tests}/nowhere: there is no such overlay\n" in ran.stdout
+    assert f"\n{tmp_path}/elsewhere: there is no such overlay\n" in ran.stdout
 
 
 def test_a_reply_is_the_event_of_the_steps_that_subscribe_to_it() -> None:

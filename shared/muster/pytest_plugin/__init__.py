@@ -100,6 +100,8 @@ def muster_stack(request: pytest.FixtureRequest) -> Iterator[RunningStack]:
     """
     overlay = _options(request, "overlay").get("overlay")
     folders = [request.path.parent / overlay] if overlay else request.config.getini(OVERLAY)
+    if missing := [folder for folder in folders if not folder.exists()]:
+        pytest.fail(f"{missing[0]}: there is no such overlay", pytrace=False)
     with _testing().RunningStack(*folders[:1]) as stack:
         yield stack
 
