@@ -32,15 +32,11 @@ def _listed(text: str) -> list[str]:
     return [name for item in _ITEM.findall(text) for name in re.findall(r"`(\w+)", item)]
 
 
-def test_every_public_name_is_on_the_page_and_every_name_there_is_public() -> None:
-    """Each once, with a sentence."""
+def test_the_page_lists_every_public_name_with_its_signature(muster_golden: testing.CompareGolden) -> None:
+    """Each once, with a sentence; `pytest tests/library --muster-update` writes signatures into the page."""
     for_steps, _, for_tests = PAGE.partition(TESTS)
     assert sorted(_listed(for_steps)) == sorted(library.__all__)
     assert sorted(_listed(for_tests)) == sorted(testing.__all__)
-
-
-def test_the_page_has_the_signatures_of_the_code(muster_golden: testing.CompareGolden) -> None:
-    """`pytest tests/library --muster-update` writes them into the page."""
     values = {name: getattr(found, name) for found in MODULES.values() for name in found.__all__}
 
     def shown(item: re.Match[str]) -> str:
