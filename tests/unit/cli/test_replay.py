@@ -55,11 +55,11 @@ def test_an_invalid_event_stops_the_replay_before_any_delivery(muster: Muster, f
     assert_names(line, "e.jsonl:2", "id")
 
 
-def test_the_moment_that_has_the_job_of_the_events_is_taken(muster: Muster, filed: Filed) -> None:
-    """Other pods existed before; another moment is used where it is named."""
-    before = {"kind": "List", "moment": "start", "items": [a_pod("other-0")]}
-    after = {"kind": "List", "moment": "end", "items": [a_job(), a_pod()]}
-    recording = filed("r.yaml", as_yaml(a_namespace(), before, after))
-    arguments = ["replay", filed("e.json", an_event()), "--objects", recording, "--output", "yaml"]
-    (at_end,), (at_start,) = (ended(muster(*arguments, *m))["gangs"] for m in ([], ["--moment", "start"]))
-    assert (bool(at_end["workload"]), bool(at_start["workload"])) == (True, False)
+def test_the_moment_that_is_taken_is_told_with_the_others(muster: Muster, filed: Filed) -> None:
+    """It is the one that has the job of the events; another one is used where it is named."""
+    moments = (
+        {"kind": "List", "moment": name, "items": [a_pod(), a_job()][:n]} for n, name in [(1, "a"), (2, "b")]
+    )
+    arguments = ["replay", filed("e.json", an_event()), "--objects", filed("r.yaml", as_yaml(*moments))]
+    assert muster(*arguments).stdout.startswith("from the moment 'b', of 'a', 'b'\n")
+    assert muster(*arguments, "--moment", "a").stdout.startswith("from the moment 'a'")
