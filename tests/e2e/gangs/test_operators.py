@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 OPTIONS = ClusterOptions(controllers=(*EVERYTHING, "lws", "kuberay"), types=(*TYPES, "lws", "kuberay"))
 
 KINDS = Path(__file__).parents[3] / "eventing/kinds"
+EXAMPLES = Path(__file__).parents[3] / "eventing/examples/any-workload"
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 
 
@@ -163,6 +164,16 @@ def test_a_ray_cluster_is_scaled_below_its_label_and_resumed(story: RealStory, m
     story.wait("no pod is left", lambda now: not now.pods())
     story.patch(created, {"spec": {"suspend": False}})
     story.wait("four run again", lambda now: now.running() == 4, 60)
+
+
+def test_the_examples_run(story: RealStory) -> None:
+    """Those whose controllers are built here; tests/examples has the others."""
+    story.add_nodes(4, cpu=8)
+    for name in ("stateful-set", "deployment", "leader-worker-set", "ray-cluster", "plain-pods"):
+        for example in manifests.documents([EXAMPLES / f"{name}.yaml"]):
+            story.create(example)
+    story.wait("all run", lambda now: now.running() == 8 + 4 + 2 * 4 + 4 + 2, 60)
+    assert min_counts(story) == [2, 4, 4, 4, 4, 8]
 
 
 def _scale(story: RealStory, cluster: Object, replicas: int) -> None:
