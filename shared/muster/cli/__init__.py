@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 GROUPS = {
     "Try": {
-        "run": "Run the whole local stack and watch gangs being scheduled.",
+        "run": "Show what gangs are for, or run stories, on this machine.",
     },
     "Operate": {
         "get": "List gangs: groups placed, pods bound, nodes, and why a gang waits; live with -w.",
@@ -37,7 +37,7 @@ COMMANDS = {name: text for commands in GROUPS.values() for name, text in command
 
 EXAMPLES = """\b
 Examples:
-  muster run                      five stories on a cluster in this process
+  muster run                      two Jobs without gangs and with them, on this machine
   muster get -A                   every gang of your cluster
   muster explain job/llama        why it waits, and what comes next
   muster replay incident.jsonl    what the functions make of a recording
