@@ -86,7 +86,9 @@ class ManualPipeline:
             for obj in [pod for pod in self.all(PODS) if gates(pod)] if of_pods else [self.owner]:
                 name, uid = obj["metadata"]["name"], obj["metadata"]["uid"]
                 ref = ObjectRef(kind.api_version, kind.kind, self.namespace, name, uid)
-                run_step(step_named(step), cluster, ref, lambda: NOW)
+                reply = run_step(step_named(step), cluster, ref, lambda: NOW).reply
+                if reply is not None and reply.type_suffix == "missing" and cluster is self._connection:
+                    self.run("create_pod_groups")  # the reply of a run that is stopped is lost
 
     def until(self, holds: Callable[[], object], *steps: str) -> None:
         """Run functions until a condition holds."""
@@ -104,6 +106,13 @@ class ManualPipeline:
         """Set parallelism of the Job; its completions stay."""
         name, spec = self.owner["metadata"]["name"], {"spec": {"parallelism": pods}}
         self.client.patch(JOBS, name, self.namespace, spec, patch=PatchType.MERGE, manager="test")
+
+    def suspend(self, *, suspended: bool = True) -> None:
+        """Suspend or resume the Job, and wait until its pods are gone."""
+        name, spec = self.owner["metadata"]["name"], {"spec": {"suspend": suspended}}
+        self.client.patch(JOBS, name, self.namespace, spec, patch=PatchType.MERGE, manager="test")
+        if suspended:
+            self.until(lambda: not self.all(PODS))
 
     def end(self, phase: str, *pods: Object) -> None:
         """Let pods succeed or fail."""
@@ -183,6 +192,13 @@ def scaled(before: int, after: int) -> SizeChange:
     )
 
 
+def resumed(world: ManualPipeline) -> None:
+    """A Job is suspended, loses its group, and is resumed."""
+    world.suspend()
+    world.until(lambda: not world.all(POD_GROUPS), "resize_gang")
+    world.suspend(suspended=False)
+
+
 def restarted_after_a_sibling_ended(world: ManualPipeline) -> None:
     """Decode ends and minGroupCount falls; then prefill fails, and the whole JobSet restarts."""
     world.end("Succeeded", *world.live("decode"))
@@ -195,6 +211,8 @@ def restarted_after_a_sibling_ended(world: ManualPipeline) -> None:
 CHANGES = {
     "a Job is scaled up": scaled(2, 4),
     "a Job is scaled to nothing": scaled(3, 0),
+    "a Job is suspended": SizeChange(a_job(3), 3, ManualPipeline.suspend, {"template main": 3}, 0, 1),
+    "a Job is resumed": SizeChange(a_job(3), 3, resumed, {"PodGroup main": 3, "template main": 3}, 3, 0),
     "a gang of gangs is restarted after its minGroupCount fell": SizeChange(
         chat(),
         4,

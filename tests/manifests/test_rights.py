@@ -21,7 +21,7 @@ WRITES = {
     "create-pod-groups": {"create podgroups", "create compositepodgroups", "create events"},
     "gather-pods": {"create podgroups", "patch podgroups", "delete podgroups", "create events"},
     "patch-pods": {"patch pods"},
-    "resize-gang": {"patch workloads", "patch podgroups", "create events"}
+    "resize-gang": {"patch workloads", "patch podgroups", "create events", "delete podgroups"}
     | {"create compositepodgroups", "delete compositepodgroups"},
     "emit-conditions": GIVES_UP,
     "mark-runtime": {"update trainingruntimes", "update clustertrainingruntimes", "create events"},

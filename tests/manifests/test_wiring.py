@@ -89,6 +89,7 @@ def test_the_replies_by_which_one_step_starts_another() -> None:
     assert heard == {
         ("gather-pods", "dev.muster.patch_pods.added"),
         ("create-pod-groups", "dev.muster.create_workload.created"),
+        ("create-pod-groups", "dev.muster.resize_gang.missing"),
         ("emit-conditions", "dev.muster.resize_gang.look"),
         ("patch-pods", "dev.muster.gather_pods.gathered"),
         ("patch-pods", "dev.muster.resize_gang.look"),

@@ -78,6 +78,14 @@ class GangResized(_About):
     min_counts: dict[str, int] = Field(description="The desired minCount, by the PodGroup's name.")
 
 
+class GroupsMissing(_About):
+    """resize_gang saw an owner without its groups, as when it is resumed; create_pod_groups makes them."""
+
+    pod_groups: list[str] = Field(
+        description="Names of the missing PodGroups and CompositePodGroups.", min_length=1
+    )
+
+
 class Look(_About):
     """resize_gang saw an owner that stopped, started or lost pods."""
 
@@ -110,6 +118,7 @@ REPLIES: dict[str, type[BaseModel]] = {
     "dev.muster.patch_pods.added": Added,
     "dev.muster.patch_pods.lifted": GatesLifted,
     "dev.muster.resize_gang.resized": GangResized,
+    "dev.muster.resize_gang.missing": GroupsMissing,
     "dev.muster.resize_gang.look": Look,
     "dev.muster.emit_conditions.scheduled": ConditionsWritten,
     "dev.muster.emit_conditions.waiting": ConditionsWritten,

@@ -7,8 +7,10 @@ import pytest
 from muster.objects import yaml_files
 from muster.objects.resources import CONFIGMAPS, TRAINING_RUNTIMES
 from muster.replay.snapshots import Object
+from muster.replay.summary import muster_conditions
 from muster.simulator.controllers import shipped_runtime
 from tests.cluster.api import JSON_PATCH, KubernetesApi
+from tests.e2e.support import owners
 from tests.schemas.policy import crd_patch
 from tests.stories.stage import TEAM, LocalStage
 
@@ -20,6 +22,13 @@ GROUP = {
     "replicatedJobs": ["node"],
     "schedulingPolicy": {"gang": {"minCount": 2}},
     "disruptionMode": {"all": {}},
+}
+
+
+SCHEDULING_FIELD = {
+    "op": "add",
+    "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/scheduling",
+    "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
 
 
@@ -64,6 +73,32 @@ def test_the_policy_counts_although_the_snapshot_has_lost_it() -> None:
         (workload,) = stage.all("Workload")
         assert '"onFailure": "Hold"' in workload["metadata"]["annotations"]["muster.dev/pod-group-policy"]
         assert stage.all("PodGroup")[0]["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
+
+
+def test_what_upstream_groups_by_its_next_api_is_left_to_it() -> None:
+    """`spec.scheduling` of a runtime (Trainer's KEP-3015) or JobSet (KEP-969), once their CRDs have it.
+
+    The pods do not wait for upstream: they run in fallback groups.
+    """
+    with LocalStage() as stage:
+        api = KubernetesApi(stage.stack.url)
+        for crd in ("trainingruntimes.trainer.kubeflow.org", "jobsets.jobset.x-k8s.io"):
+            api.must("PATCH", f"{CRDS}/{crd}", [SCHEDULING_FIELD], JSON_PATCH)
+        scheduling: Object = {"scheduling": {"schedulingPolicy": {"gang": {}}}}
+        runtime = shipped_runtime("torch-distributed")
+        spec = {**runtime["spec"], **scheduling}
+        stage.create({**runtime, "kind": "TrainingRuntime", "metadata": {"name": "gangs"}, "spec": spec})
+        stage.create(a_trainjob("bert"))
+        jobset = owners.a_jobset("sim", {"workers": (1, 2)})
+        stage.create({**jobset, "spec": {**jobset["spec"], **scheduling}})
+        stage.until("five pods are made", lambda: len(stage.all("Pod")) == 5)
+        stage.sweep()
+        stage.until("five pods are bound", lambda: stage.bound() == 5)
+        stage.sweep()
+        roots = [*stage.all("TrainJob"), *(body for body in stage.all("JobSet") if "sim" in str(body))]
+        reasons = [condition["reason"] for root in roots for condition in muster_conditions(root)]
+        assert reasons == ["UpstreamGroups"] * 2
+        assert stage.all("Workload") == []
 
 
 def _group_of(stage: LocalStage) -> str:

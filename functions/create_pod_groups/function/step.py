@@ -19,11 +19,7 @@ from muster.runtime.step import Step
 
 
 def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Workload add; the Workloads that create_workload makes or finds have reply events.
-
-    Not Job update: it does not show whether the Job grew by a block of indexes, and looking would cost five
-    reads and more at every change of its status. A sweep makes the groups of new blocks.
-    """
+    """Workload add, of a user's own; create_workload and resize_gang reply where groups are missing."""
     return not_for_step(event, Workload={ADD}) or event.ref
 
 

@@ -1,4 +1,4 @@
-"""A Job or JobSet changes size: minCount follows the pods that are still to run."""
+"""A Job or JobSet changes: minCount follows the pods that are still to run, and groups end with the work."""
 
 from __future__ import annotations
 
@@ -51,5 +51,6 @@ STEP = Step(
     | may("list", PODS)
     | may("patch", WORKLOADS, POD_GROUPS)
     | may("create delete", COMPOSITE_POD_GROUPS)
+    | may("delete", POD_GROUPS)
     | may("create", EVENTS),
 )

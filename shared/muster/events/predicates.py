@@ -67,8 +67,10 @@ def grouped_owner(event: ResourceEvent, owner: OwnerObject | None) -> ObjectRef 
 
 
 def resized(event: ResourceEvent) -> ObjectRef | NoOp:
-    """Return the Job or JobSet in the event; a NoOp if its own fields show that its size never changed."""
+    """Return the Job or JobSet in the event; a NoOp if its own fields show that its groups need no change."""
     owner = owner_in(event)
+    if owner is not None and owner.finished:  # its groups go
+        return known_kind_of(owner).skip_event(owner) or event.ref
     subject = grouped_owner(event, owner)
     if isinstance(subject, NoOp) or owner is None or not owner.has_original_size:
         return subject

@@ -14,7 +14,7 @@ class Reason(StrEnum):
     GATES_LIFTED = "GatesLifted"
     GANG_RESIZED = "GangResized"
     CONDITIONS_UPDATED = "ConditionsUpdated"
-    ORPHANS_REMOVED = "OrphansRemoved"  # the owner of the object is gone or was rebuilt
+    ORPHANS_REMOVED = "OrphansRemoved"  # its owner is gone, rebuilt, suspended or has ended
     FALLBACK_CREATED = "FallbackCreated"  # for stamped pods that Muster does not group
     RUNTIME_MARKED = "RuntimeMarked"
 

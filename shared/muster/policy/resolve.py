@@ -307,7 +307,7 @@ def reason_to_skip(live: LiveOwner) -> NoOp | None:
         return NoOp(Reason.DELETED, f"{live.subject} does not exist, or has another UID")
     if owner.being_deleted or live.namespace is None or live.namespace.being_deleted:
         return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
-    if owner.finished:
+    if owner.finished or (live.runner or owner).finished:
         return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
     for managed in (owner, live.runner or owner):
         if managed.spec.managed_by != known_kind_of(managed).controller:

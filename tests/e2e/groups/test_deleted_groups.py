@@ -7,40 +7,13 @@ import pytest
 from tests.cluster import manifests
 from tests.cluster.api import MERGE_PATCH
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object, a_job, a_trainjob, with_policy
+from tests.e2e.support.owners import Object, a_job, with_policy
 from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 VERSION = "scheduling.k8s.io/v1beta1"
-
-
-def test_a_group_deleted_while_its_trainjob_is_suspended_is_made_by_a_sweep(
-    story: RealStory, muster_on_it: Muster
-) -> None:
-    """No pod names it, so nothing holds it; no step hears of it, and new pods wait gated until the sweep."""
-    story.add_nodes(1)
-    owner = story.create(a_trainjob("llama", "torch-distributed", nodes=3))
-    story.wait("three pods run", lambda now: now.running() == 3)
-    story.patch(owner, {"spec": {"suspend": True}})
-    story.wait("the pods are gone", lambda now: not now.pods(), 90)
-    assert muster_on_it.idle()
-    old = _named(story.group("trainer"))
-    with muster_on_it.without_sweeps():
-        story.delete(old)
-        story.wait("it is gone", lambda now: now.groups() == {})
-
-        story.patch(owner, {"spec": {"suspend": False}})
-        story.wait("three pods are made", lambda now: len(now.pods()) == 3)
-        story.recording.quiet()
-        assert (sum(bool(story.gates(pod)) for pod in story.pods()), story.running()) == (1, 0)
-        assert story.groups() == {}
-
-    muster_on_it.sweep()
-    story.wait("three pods run", lambda now: now.running() == 3, 90)
-    assert story.group("trainer")["metadata"]["name"] == old["metadata"]["name"]
-    assert story.policy("trainer") == {"gang": {"minCount": 3}}
 
 
 def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
@@ -67,7 +40,6 @@ def test_a_group_deleted_while_its_pods_run_stays_until_the_last_of_them_ends(
     story.wait("pods and group are gone", lambda now: not now.groups() and not now.members(_name(group)), 90)
     assert muster_on_it.idle()
     story.patch(owner, {"spec": {"suspend": False}})
-    muster_on_it.sweep()
     story.wait("three new pods run", lambda now: now.running() == 3, 90)
     assert story.group("main")["metadata"]["uid"] != group["metadata"]["uid"]
 

@@ -45,7 +45,7 @@ SCHEDULED = with_condition("muster.dev/PodGroupsScheduled")
         ("create_workload", ADD, a_job(being_deleted), Reason.DELETED),
         ("create_workload", ADD, a_job(label=None), Reason.NOT_MARKED),
         ("patch_pods", ADD, a_pod(None, 0, bound), Reason.UP_TO_DATE),
-        ("resize_gang", UPDATE, a_jobset(modifiers=[with_condition("Completed")]), Reason.FINISHED),
+        ("resize_gang", UPDATE, a_jobset(modifiers=[with_condition("Completed")]), None),
         ("resize_gang", UPDATE, a_job(unchanged), Reason.UP_TO_DATE),
         ("resize_gang", UPDATE, a_job(unchanged, with_status(succeeded=1)), None),
         ("resize_gang", UPDATE, a_job(unchanged, labelled({RESTART: "0"})), Reason.UP_TO_DATE),

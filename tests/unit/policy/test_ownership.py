@@ -8,12 +8,13 @@ import pytest
 
 from muster.objects.meta import ObjectRef
 from muster.policy import group_labels
-from muster.policy.model import NoOp
+from muster.policy.groups.manifests import FALLBACK
+from muster.policy.model import NoOp, Plan, Verb
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from tests.support import builders as b
 from tests.support.builders import Object
-from tests.support.planning import Observed, resolve
+from tests.support.planning import Observed, plan_resize, resolve
 
 MULTIKUEUE = b.with_spec(managedBy="kueue.x-k8s.io/multikueue")
 UPSTREAM = b.annotated({group_labels.UPSTREAM_TEMPLATE: "trainer"})
@@ -108,3 +109,41 @@ def test_a_workload_of_the_users_own(workloads: list[Object], is_used: bool, rea
     resolved = resolve(b.observed(others=workloads))
     assert isinstance(resolved, ResolvedOwner)
     assert ((resolved.own is not None), resolved.failure and resolved.failure.reason) == (is_used, reason)
+
+
+TERMINATING = b.a_pod(None, 0, b.bound, b.being_deleted)
+
+
+@pytest.mark.parametrize(
+    ("group", "pods", "goes"),
+    [
+        (b.a_pod_group(), [], True),
+        (b.a_pod_group(), [b.a_pod(None, 0, b.succeeded)], True),
+        (b.a_pod_group(), [TERMINATING], False),
+        (b.a_pod_group("llama-main-33333333", b.being_deleted), [], False),
+        (b.a_pod_group("llama-main-33333333", b.annotated({FALLBACK: "InvalidPolicy: x"})), [], False),
+        (b.a_pod_group("llama-main-33333333", b.labelled({group_labels.MANAGED_BY: "me"})), [], False),
+    ],
+)
+@pytest.mark.parametrize("own", [False, True], ids=["Muster's Workload", "a user's own Workload"])
+def test_groups_of_a_suspended_owner_that_go(
+    group: Object, pods: list[Object], goes: bool, own: bool
+) -> None:
+    """Those that Muster made of a Workload, once no pod names them; the Workload and users' groups stay."""
+    workload = {"others": [b.a_users_workload()]} if own else {"workload": b.a_workload()}
+    plan = plan_resize(
+        b.observed(b.a_job(b.with_spec(suspend=True)), groups=[group], pods=pods, **workload), b.NOW
+    )
+    deleted = plan.actions if isinstance(plan, Plan) else ()
+    assert [(action.verb, action.target.uid) for action in deleted] == [
+        (Verb.DELETE, "llama-main-33333333-uid")
+    ] * goes
+
+
+def test_groups_that_a_running_owner_lacks_are_made() -> None:
+    """As after a resumption, or when a Job in blocks grows: create_pod_groups gets their names."""
+    job = b.a_job(b.template_labelled({group_labels.GROUP_SIZE: "2"}), pods=4)
+    given = b.observed(job, workload=b.a_workload(), groups=[b.a_pod_group("llama-main-33333333-0")])
+    reply = plan_resize(given, b.NOW).reply
+    assert reply is not None
+    assert (reply.type_suffix, reply.data) == ("missing", {"podGroups": ["llama-main-33333333-1"]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from muster.cluster.interface import FROM_CACHE, Cluster, Object
 from muster.cluster.observe.gathered import pods_of_gang
@@ -17,7 +18,7 @@ from muster.objects.resources import (
     Resource,
 )
 from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
-from muster.policy.group_labels import GATED, GROUP, JOB_NAME, OWNER_UID, is_gathered
+from muster.policy.group_labels import GATED, GROUP, JOB_NAME, MANAGED_BY, MUSTER, OWNER_UID, is_gathered
 from muster.policy.groups.manifests import FALLBACK, PLAIN_GROUPS
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, runs_as
@@ -128,6 +129,18 @@ def composites(
         known |= names
         names = {composite.spec.parent_composite_pod_group_name for composite in above}
     return tuple(found)
+
+
+def groups_left(cluster: Cluster, live: LiveOwner) -> LiveMembers:
+    """Return the groups that Muster made for an owner, by their labels, those of other names included."""
+    if live.owner is None or not live.api.served:
+        return LiveMembers()
+    labels = f"{MANAGED_BY}={MUSTER},{OWNER_UID}={live.owner.metadata.uid}"
+    listed = partial(cluster.list, namespace=live.owner.metadata.namespace, labels=labels, as_of=FROM_CACHE)
+    groups = tuple(map(PodGroup.read, listed(POD_GROUPS)))
+    in_tree = any(group.spec.parent_composite_pod_group_name for group in groups)
+    above = listed(COMPOSITE_POD_GROUPS) if in_tree else ()
+    return LiveMembers(groups=groups, composites=tuple(map(CompositePodGroup.read, above)))
 
 
 def groups_beside(cluster: Cluster, group: PodGroup) -> tuple[ManagedPodGroup, ...]:

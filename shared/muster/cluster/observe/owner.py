@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from muster.cluster import errors, read
 from muster.cluster.interface import FROM_CACHE, Cluster, Object
 from muster.cluster.observe import policy_sources
-from muster.cluster.observe.members import jobs_of, read_members
+from muster.cluster.observe.members import groups_left, jobs_of, read_members
 from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerReference
 from muster.objects.pods import Namespace
 from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, by_kind
@@ -20,6 +20,7 @@ from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, runs_as, workload_name
 from muster.policy.owners.kind import OwnerKind, OwnerObject
+from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, OwnerGroups, ResolvedOwner, identify, reason_to_skip, resolve
 from muster.policy.tree.members import LiveMembers
 
@@ -51,10 +52,11 @@ def read_owner(
 
 
 def read_owner_groups(cluster: Cluster, subject: ObjectRef) -> OwnerGroups:
-    """Return the root owner of an object with its Jobs, pods and groups; without them if it is left alone."""
+    """Return the root owner of an object with its Jobs, pods and groups; of one that has ended its groups."""
     live, resolved = read_owner(cluster, subject)
     if isinstance(resolved, NoOp):
-        return OwnerGroups(resolved, LiveMembers())
+        ended = resolved.reason == Reason.FINISHED
+        return OwnerGroups(resolved, groups_left(cluster, live) if ended else LiveMembers())
     return OwnerGroups(resolved, read_members(cluster, live, resolved))
 
 

@@ -115,13 +115,16 @@ def namespaces(cluster: Cluster) -> list[str]:
 
 
 def owners(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
-    """Yield every root owner of a namespace that has not ended and is not skipped by its own fields."""
+    """Yield every root owner that has not ended, or left PodGroups, and is not skipped by its own fields."""
     if not namespace:
         return
+    groups = list_if_served(cluster, POD_GROUPS, namespace) if cluster.scheduling().served else ()
+    grouped = {body["metadata"].get("labels", {}).get(OWNER_UID) for body in groups}
     for kind in KINDS:
         for body in list_if_served(cluster, kind.resource, namespace):
             owner = kind.view.read(body)
-            if not (owner.finished or parent_of(owner) or kind.skip_event(owner)):
+            has_ended = owner.finished and owner.metadata.uid not in grouped
+            if not (has_ended or parent_of(owner) or kind.skip_event(owner)):
                 yield owner.ref
 
 

@@ -48,6 +48,9 @@ def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
         )
         return NoOp(failure.reason, f"{failure.message}; {instead}")
     root = resolved.root
+    if resolved.suspended:
+        message = f"{root} is suspended: its PodGroups are created when it is resumed"
+        return NoOp(Reason.WAITING_FOR_POD_GROUP, message)
     workload = resolved.own or resolved.live.workload
     if workload is None or workload.being_deleted:
         return NoOp(Reason.WAITING_FOR_POD_GROUP, f"{root} has no Workload yet")

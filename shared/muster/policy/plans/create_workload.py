@@ -229,12 +229,15 @@ def _fallback_of_skipped(
     pods = [(pod, failure) for pod in _first_pod_of_each_missing_group(members)]
     event = manifests.event_of_refusal(owner.ref, COMPONENT, now)
     created = tuple(manifests.fallback_for_pods(owner.ref, pods, event))
-    if not created:
+    names = {action.target.name for action in created}
+    # Those of an earlier run whose report was a conflict are in its condition, too.
+    made = (group for group in members.groups if belongs_to(group.metadata.labels, owner.metadata.uid))
+    names |= {group.metadata.name for group in made if manifests.FALLBACK in group.metadata.annotations}
+    message = f"fallback PodGroups {', '.join(sorted(names))}: {skipped.message}"
+    reported = report_failure(owner, skipped.reason, message, COMPONENT, now) if names else ()
+    if not (created or reported):
         return skipped
-    names = ", ".join(action.target.name for action in created)
-    message = f"fallback PodGroups {names}: {skipped.message}"
-    reported = report_failure(owner, skipped.reason, message, COMPONENT, now)
-    message = f"{len(created)} fallback PodGroups: {skipped.message}"
+    message = f"{len(names)} fallback PodGroups: {skipped.message}"
     return Plan(Reason.FALLBACK_CREATED, message, (*created, *reported))
 
 

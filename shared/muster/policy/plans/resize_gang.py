@@ -8,23 +8,27 @@ groups without their parent, from which the next delivery knows that one is miss
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 from muster.objects.scheduling import (
+    CompositePodGroup,
     CompositePodGroupTemplate,
     Gang,
+    PodGroup,
     SchedulingPolicy,
     Workload,
     WorkloadSpec,
 )
 from muster.policy.group_labels import belongs_to
 from muster.policy.groups import manifests
+from muster.policy.groups.manifests import FALLBACK
 from muster.policy.groups.wanted_groups import (
     SchedulingTimeout,
+    existing_groups,
     is_of_wrong_size,
     only_flags,
     scheduling_timeout,
@@ -41,10 +45,48 @@ COMPONENT = "muster-resize-gang"
 
 
 def plan_resize(inputs: OwnerGroups, now: datetime) -> Decision:
-    """Set new counts of an owner's gangs in its Workload's templates and its groups."""
+    """Set new counts of an owner's gangs in its Workload's templates and its groups.
+
+    The groups of an owner that has ended, or is suspended and has no pods left, are deleted, which frees the
+    devices of their claims (KEP-5729). Not before: a group that pods name would stay, being deleted, in the
+    way of those of a resumption (podgroup_protection_controller.go, Kubernetes v1.37.1). The reply lets
+    create_pod_groups make the groups of an owner that runs without them.
+    """
     resolved, members = inputs.resolved, inputs.members
+    named = {pod.pod_group_name for pod in members.pods if not pod.finished}
+    groups = [
+        group
+        for group in existing_groups(members).values()
+        if not group.being_deleted or group.metadata.name in named
+    ]
     if isinstance(resolved, NoOp):
-        return resolved
+        return _deletion(groups, resolved.message) or resolved
+    decision = _plan_sizes(resolved, members, now)
+    if resolved.suspended:
+        groups = [] if named or resolved.failure else list(filter(partial(_is_made_again, resolved), groups))
+        return _deletion(groups, f"{resolved.root} is suspended") or decision
+    wanted = {*resolved.composite_names(), *(name for *_, name in resolved.pod_groups())}
+    missing = sorted(wanted - {group.metadata.name for group in groups})
+    if not missing or resolved.failure or not (resolved.own or resolved.live.musters_workload):
+        return decision
+    if isinstance(decision, NoOp):
+        decision = NoOp(Reason.WAITING_FOR_POD_GROUP, f"{resolved.root} lacks {', '.join(missing)}")
+    return replace(decision, reply=Reply("missing", resolved.root, {"podGroups": missing}))
+
+
+def _deletion(groups: Sequence[PodGroup | CompositePodGroup], why: str) -> Plan | None:
+    deletions = tuple(Action(Verb.DELETE, replace(group.ref, uid=group.metadata.uid)) for group in groups)
+    names = ", ".join(group.metadata.name for group in groups)
+    return Plan(Reason.ORPHANS_REMOVED, f"{names}: {why}", deletions) if groups else None
+
+
+def _is_made_again(resolved: ResolvedOwner, group: PodGroup | CompositePodGroup) -> bool:
+    """Whether create_pod_groups makes a group anew: not a user's, nor a fallback PodGroup."""
+    metadata = group.metadata
+    return belongs_to(metadata.labels, resolved.root.uid) and FALLBACK not in metadata.annotations
+
+
+def _plan_sizes(resolved: ResolvedOwner, members: LiveMembers, now: datetime) -> Decision:
     workload = _workload_to_resize(resolved)
     if isinstance(workload, NoOp):
         return workload

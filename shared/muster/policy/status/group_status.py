@@ -95,7 +95,7 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)
             or _bound(group)
-            or _status(group, held.get(name, ""))
+            or _status(group, held.get(name, ""), suspended=resolved.suspended)
         )
     return statuses
 
@@ -174,11 +174,12 @@ def refusal_of_pod(pod: Pod) -> GroupStatus | None:
     return None if reason is None else GroupStatus(reason, condition.get("message", ""))
 
 
-def _status(pods: _GroupPods, why_held: str) -> GroupStatus:
+def _status(pods: _GroupPods, why_held: str, *, suspended: bool) -> GroupStatus:
     """Return the status of a group whose pods are all there, or still to come."""
     group, live = pods.group, pods.live
     if group is None:
-        return GroupStatus(Reason.WAITING_FOR_POD_GROUP, f"{pods.name}: the PodGroup does not exist yet")
+        when = "is made when its owner is resumed" if suspended else "does not exist yet"
+        return GroupStatus(Reason.WAITING_FOR_POD_GROUP, f"{pods.name}: the PodGroup {when}")
     if not live and pods.needed <= 0:
         return GroupStatus(Reason.SCHEDULED, f"{pods.name}: no pod is left to run")
     if group.refusal is not None and not pods.bound:

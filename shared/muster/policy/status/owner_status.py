@@ -203,7 +203,8 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
     total = len(wanted) + len(wanted_composites)
     exist = f"{total - len(missing)} of {counted(total, 'PodGroup')} created"
     if missing:
-        message = f"{exist}; missing: {', '.join(missing)}"
+        what = "suspended: they are made when it is resumed" if resolved.suspended else "missing"
+        message = f"{exist}; {what}: {', '.join(missing)}"
         return Condition(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)
     foreign, wrong = _foreign_groups(resolved, members, of_workload)
     if wrong:
