@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from muster.policy.group_labels import GATE
-from muster.policy.owners import KINDS
 from muster.policy.owners.job import CONDITION_PREFIX
 from muster.policy.status.conditions import READY, SCHEDULED
 from muster.replay.snapshots import Object
 
-OWNER_KINDS = tuple(kind.resource.kind for kind in KINDS)
 MUSTER_CONDITIONS = (READY, SCHEDULED)
 
 

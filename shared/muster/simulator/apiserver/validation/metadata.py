@@ -31,7 +31,6 @@ DNS_SUBDOMAIN = Form(_SUBDOMAIN)
 PATH_SEGMENT = Form("[^/%]*")
 LABEL_KEY = Form(f"({_SUBDOMAIN}/)?(?!.{{64}}){_KEY}", 317)
 LABEL_VALUE = Form(f"({_KEY})?", 63)
-CONDITION_REASON = Form("[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?", 1024)
 
 
 def problems(field: str, text: str, form: Form) -> list[FieldError]:
