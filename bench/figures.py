@@ -159,7 +159,7 @@ def chapter(figure: Figure) -> str:
             rows.setdefault((_label(measure), anybodys), []).append((measure, goal))
     machine = f"{where.processor} (load {where.load:g}), Python {where.python}"
     head = f"## {figure.title}\n\nMeasured {where.date} on {machine}, commit {where.commit}.\n"
-    table = "| goal | limit | measured | met |\n| --- | --- | --- | --- |"
+    table = "| goal | limit | measured | met |\n|---|---|---|---|"
     return "\n".join([head, table, *map(_row, rows.values()), "", *_costs(figure.measures)])
 
 
@@ -168,7 +168,7 @@ def _costs(measures: Sequence[Measure]) -> Iterator[str]:
     names = ("plain", "in-tree", "Muster")
     compared = [one for one in measures if one.unit == "s" and {"in-tree", "Muster"} <= one.samples.keys()]
     if compared:
-        yield "| median | plain | in-tree | Muster |\n| --- | --- | --- | --- |"
+        yield "| median | plain | in-tree | Muster |\n|---|---|---|---|"
     for measure in compared:
         found = [measure.samples.get(name) for name in names]
         cells = [number(statistics.median(values)) if values else "" for values in found]

@@ -1,4 +1,4 @@
-"""With the wheel alone: docs/tutorial-own-step.md from top to bottom, and the project of docs/testing.md."""
+"""With the wheel alone: docs/tutorial-own-step.md from top to bottom, and docs/testing.md."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.commands import commands
 from tests.docs.files import shown_files
 from tests.packages.installed import ROOT, Installed, build_wheel
 
@@ -92,13 +93,16 @@ def test_the_commands_of_the_tutorial(installed: Installed, tmp_path: Path) -> N
     assert "RacksLabelled: 3 pods on 2 racks" in story
 
 
-def test_a_project_of_three_files(installed: Installed, tmp_path: Path) -> None:
+def test_a_test_with_every_fixture(installed: Installed, tmp_path: Path) -> None:
     """All fixtures work, warnings are errors, and the golden file is written."""
     for name, content in shown_files(ROOT / "docs/testing.md").items():
         (tmp_path / name).write_text(content)
-    ran = installed.run("python", "-W", "error", "-m", "pytest", "-q", "--muster-update", cwd=tmp_path)
-    assert "5 passed" in ran.stdout, ran.stdout
-    assert "reason: GroupLabelled" in (tmp_path / "golden/test_plan.yaml").read_text()
+    _, new_step, update, everything = commands(ROOT / "docs/testing.md")
+    assert installed.run(*new_step.words, cwd=tmp_path).returncode == 0
+    for command, passed in ((update, "5 passed"), (everything, "9 passed")):
+        ran = installed.run("python", "-W", "error", "-m", *command.words, "-q", cwd=tmp_path)
+        assert passed in ran.stdout, ran.stdout
+    assert "reason: Marked" in (tmp_path / "golden/test_plan.yaml").read_text()
 
 
 @pytest.mark.parametrize("path", ["function/step.py", "role.yaml", "tests/test_label_racks.py"], ids=str)
