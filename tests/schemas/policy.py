@@ -55,7 +55,12 @@ def _with_null(schema: Schema) -> Schema:
     """The schema of a text, in which null is as good as absent, and `{}` in some fields of a group."""
     empty = {name: {"type": "object", "maxProperties": 0} for name in GroupPolicy.absent_if_empty}
     for found in (schema, *schema["$defs"].values()):
-        for name in (found.get("properties") or {}).keys() - set(found.get("required", ())):
+        optional = (found.get("properties") or {}).keys() - set(found.get("required", ()))
+        if found.pop("maxProperties", 0):
+            del found["minProperties"]
+            is_set = {name: {"properties": {name: {"not": {"type": "null"}}}} for name in sorted(optional)}
+            found["oneOf"] = [{"required": [name], **rule} for name, rule in is_set.items()]
+        for name in optional:
             also = [empty[name]] if found is schema["$defs"].get("GroupPolicy") and name in empty else []
             found["properties"][name] = {"anyOf": [found["properties"][name], *also, {"type": "null"}]}
     return schema
