@@ -64,7 +64,7 @@ def test_after_the_deadline_no_call_is_made(times_out: bool) -> None:
             return found
 
     cluster = Slow()
-    answer = a_handler(cluster=cluster, deadline_seconds=0.05).handle(*an_event())
+    answer = a_handler(cluster=cluster, deadline_seconds=0.4).handle(*an_event())
     assert (answer.status, json.loads(answer.body)["reason"]) == (503, "Unavailable")
     assert cluster.calls == ["get pods team-a/llama-0"]
 
