@@ -15,13 +15,16 @@ from tests.support.overlays import objects_in
 
 NAMESPACE = "muster-system"
 POLICIES = objects_in("security/accounts")
-SUSPENDING = objects_in("components/suspend-after-timeout")
+COMPONENTS = [
+    *objects_in("components/suspend-after-timeout"),
+    *objects_in("components/restart-gang"),
+]
 REFUSED_BY = "ValidatingAdmissionPolicy"
 PATIENCE = 60
 """Seconds to wait until a real server has read new roles and policies."""
 
 _RBAC = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-_ROLES = [manifest for manifest in [*objects_in("rbac"), *SUSPENDING] if manifest["kind"] in _RBAC]
+_ROLES = [manifest for manifest in [*objects_in("rbac"), *COMPONENTS] if manifest["kind"] in _RBAC]
 
 
 def roles_of(account: str) -> list[Manifest]:
@@ -42,7 +45,7 @@ def account(api: Conversation, name: str, path: str, misuse: Any, method: str = 
             refused, because a real server reads policies and roles from caches.
         method: PATCH or PUT.
     """
-    manifests.apply(api.api, [one for one in [*POLICIES, *SUSPENDING] if one["kind"].startswith(REFUSED_BY)])
+    manifests.apply(api.api, [one for one in [*POLICIES, *COMPONENTS] if one["kind"].startswith(REFUSED_BY)])
     user = api.as_user(api.token_of(NAMESPACE, name), f"muster-{name}")
 
     def refused() -> bool:

@@ -149,6 +149,33 @@ def owners_that_wait_are_suspended(api: Conversation, ns: str) -> None:
     function.must("PATCH", path, suspended, MERGE_PATCH)
 
 
+@case(releases=BOTH)
+def gangs_that_lost_members_are_evicted_or_fail(api: Conversation, ns: str) -> None:
+    """With restart-gang its function evicts a pod of the UID it saw, and lets a Job of a gang fail."""
+    path, pod = jobs(ns, "owner"), core(ns, "pods", "member")
+    owner = job("owner")
+    owner["spec"]["template"]["metadata"] = {"labels": {"muster.dev/group": "main"}}
+    api.must("POST", jobs(ns), owner)
+    api.must("POST", jobs(ns), job("other"))
+    uid = api.must("POST", core(ns, "pods"), {**gated("member", GATE)})["metadata"]["uid"]
+    function = account(api, "restart-gang", f"{path}/status", {"status": {"active": 3}})
+    target, theirs = _condition("FailureTarget") | {"reason": "MembersLost"}, _condition("example.com/Theirs")
+    _refuses(function, f"{jobs(ns, 'other')}/status", {"status": {"conditions": [target]}})
+    theirs = api.must("PATCH", f"{path}/status", {"status": {"conditions": [theirs]}}, MERGE_PATCH)["status"]
+    added = ([target], [*theirs["conditions"], _condition("FailureTarget")])
+    _refuses(function, f"{path}/status", *({"status": {"conditions": one}} for one in added))
+    whole = {"status": {"conditions": [*theirs["conditions"], target]}}
+    function.must("PATCH", f"{path}/status", whole, MERGE_PATCH)
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "member", "namespace": ns},
+    }
+    for seen, status in (("another", 409), (uid, 201)):
+        options = {"deleteOptions": {"preconditions": {"uid": seen}}}
+        assert function.request("POST", f"{pod}/eviction", {**eviction, **options}).status == status
+
+
 def _condition(kind: str, status: str = "True") -> Object:
     return condition(kind, status, message="why")
 
