@@ -6,9 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from muster.policy.model import NoOp, Plan
+from muster.policy.model import Plan
 from muster.policy.owners.job import JobSpec
-from muster.policy.reasons import Reason
 from muster.policy.sources.source import PolicySource, PolicySourceKind
 from tests.support import builders as b
 from tests.support.builders import Modifier, Object
@@ -50,7 +49,7 @@ def waits(index: int, seconds: float, *modifiers: Modifier) -> Object:
 def given(*pods: Object, then: str = "Restart", of: int = 3, needs: int = 3, **spec: object) -> Observed:
     """A gang that was placed, with these pods."""
     policy = f"workload: {{onMembersLost: {then}, membersLostSeconds: {LIMIT}}}"
-    owner = b.a_job(b.with_spec(**spec), turned("muster.dev/PodGroupsScheduled", "False", LIMIT), pods=of)
+    owner = b.a_job(b.with_spec(**spec), pods=of)
     return b.observed(
         owner,
         workload=b.a_workload(b.a_gang("main", needs), root=owner),
@@ -74,12 +73,10 @@ def evicted(case: Observed) -> list[str]:
         (given(runs(0), runs(1), waits(2, LIMIT - 1)), []),
         (given(runs(0), runs(1), waits(2, LIMIT), then="Report"), []),
         (given(runs(0), runs(1), waits(2, LIMIT), suspend=True), []),
-        # The first is gated when it is made again, and holds the others.
-        (given(runs(2), waits(0, LIMIT), runs(1)), [0, 1, 2]),
-        (given(runs(2), waits(0, LIMIT, b.gated("muster.dev/pod-group")), waits(1, LIMIT)), [2]),
-        # No room for a pod: none was made, as above a quota.
-        (given(runs(0), runs(1)), [0, 1]),
-        # Not refused, held by others, just placed, never placed in part, or whole.
+        # Some were evicted, and their replacements wait for the rest.
+        (given(runs(2), waits(0, 0, b.gated("muster.dev/pod-group")), waits(1, LIMIT)), [2]),
+        # Not made again yet, not refused, held by others, just placed, never placed in part, or whole.
+        (given(runs(0), runs(1)), []),
         (given(runs(0), runs(1), waits(2, LIMIT, b.gated())), []),
         (given(runs(0), runs(1), waits(2, LIMIT, FOREIGN)), []),
         (given(runs(0), runs(1, LIMIT - 1), waits(2, LONG)), []),
@@ -89,6 +86,7 @@ def evicted(case: Observed) -> list[str]:
         (given(runs(0), runs(1), waits(2, LONG), needs=2), []),
         (given(runs(0), waits(1, LIMIT), waits(2, LONG), needs=2), [0]),
         (given(runs(0), waits(1, LIMIT - 1), waits(2, LONG), needs=2), []),
+        (given(runs(0), waits(1, 0, b.gated()), waits(2, LONG), needs=2), []),
         # Two more failures would end the Job.
         (given(runs(0), runs(1), waits(2, LIMIT), backoffLimit=1), []),
     ],
@@ -96,13 +94,6 @@ def evicted(case: Observed) -> list[str]:
 def test_what_is_left_is_evicted_once_it_lacked_members_for_too_long(case: Observed, pods: list[int]) -> None:
     """Where the scheduler has no room for the missing ones."""
     assert evicted(case) == [f"llama-{index}" for index in pods]
-
-
-def test_a_job_that_the_evictions_would_end_says_so() -> None:
-    """Nothing is evicted."""
-    decision = plan_restart(given(runs(0), runs(1), waits(2, LIMIT), backoffLimit=1), b.NOW)
-    assert isinstance(decision, NoOp)
-    assert decision.reason == Reason.ENDS_WHEN_EVICTED
 
 
 IGNORED = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
