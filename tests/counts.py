@@ -15,7 +15,9 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ import yaml
 from muster.data import FUNCTIONS
 from muster.objects import yaml_files
 from muster.objects.resources import PODS, by_kind
-from muster.policy.group_labels import GATE, GATED
+from muster.policy.group_labels import GANG, GATE, GATED, GROUP, MIN_COUNT
 from muster.replay.replay import ReplayStack, is_musters_group
 from muster.replay.snapshots import Object
 from muster.replay.summary import MUSTER_CONDITIONS, gates
@@ -34,6 +36,8 @@ from tests.replays import recorded
 
 COUNTS = Path(__file__).with_suffix(".yaml")
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "uid": "team-a"}}
+SIZES = (8, 60)
 START = """
 import json, os, runpy, sys
 before = set(sys.modules)
@@ -70,13 +74,44 @@ def _counted(modules: list[str]) -> dict[str, int]:
 
 
 def costs(story: str) -> dict[str, Any]:
-    """Return the deliveries of a story by function, and the API calls by function, verb and resource."""
-    with ReplayStack(recorded.moments(story)[0].objects[:1], NOW) as stack:
+    """Return the costs of a recorded story."""
+    events = map(envelope, recorded.events(story))
+    changes = takewhile(lambda event: not event["type"].endswith(".delete"), events)
+    return costs_of(recorded.moments(story)[0].objects[0], (event["data"] for event in changes))
+
+
+def pods_of_a_stateful_set(size: int) -> Iterator[Object]:
+    """Yield the pods of a StatefulSet that is a gang, as the API server stores them, one after the other."""
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "name": "web",
+        "uid": "55555555",
+        "controller": True,
+    }
+    labels = {MIN_COUNT: str(size), GANG: "web-main-55555555", GROUP: "main", GATED: "true"}
+    for number in range(size):
+        metadata: Object = {
+            "name": f"web-{number}",
+            "namespace": "team-a",
+            "uid": f"pod-{number}",
+            "labels": labels,
+        }
+        metadata |= {"ownerReferences": [owner], "resourceVersion": "1"}
+        spec: Object = {
+            "containers": [{"name": "main", "image": "example.com/web"}],
+            "schedulingGates": [{"name": GATE}],
+        }
+        spec |= {"schedulingGroup": {"podGroupName": labels[GANG]}}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {}}
+
+
+def costs_of(namespace: Object, changes: Iterable[Object]) -> dict[str, Any]:
+    """Return the deliveries by function, and the API calls by function, verb and resource."""
+    with ReplayStack([namespace], NOW) as stack:
         before = stack.server.calls()
-        for event in map(envelope, recorded.events(story)):
-            if event["type"].endswith(".delete"):
-                break
-            _happens(stack, event["data"])
+        for changed in changes:
+            _happens(stack, changed)
         agents = {f"muster-{step.replace('_', '-')}": step for step in step_names()}
         calls: dict[str, dict[str, int]] = {}
         for (agent, verb, resource), count in sorted((stack.server.calls() - before).items()):
@@ -132,6 +167,7 @@ def all_counts() -> Counts:
     return {
         "modules": imported(),
         "stories": {story: costs(story) for story in recorded.STORIES},
+        "stateful sets": {size: costs_of(NAMESPACE, pods_of_a_stateful_set(size)) for size in SIZES},
     }
 
 

@@ -23,7 +23,7 @@ WRITES = {
     "patch-pods": {"patch pods"},
     "resize-gang": {"patch workloads", "patch podgroups", "create events", "delete podgroups"}
     | {"create compositepodgroups", "delete compositepodgroups"},
-    "emit-conditions": GIVES_UP,
+    "emit-conditions": GIVES_UP | {"patch podgroups"},
     "mark-runtime": {"update trainingruntimes", "update clustertrainingruntimes", "create events"},
     "restart-gang": {"create pods/eviction", "patch jobs/status", "create events"},
     "source": set(),

@@ -14,6 +14,7 @@ from muster.cli.advice import separate_gangs, why_not_marked
 from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
 from muster.cli.common import STDIN, BadInput, CommandError, echo_wrapped, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
+from muster.cli.explain_gang import explain_gang, named_gang
 from muster.cli.health import Health, read_health
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
@@ -73,10 +74,11 @@ _RESOURCES = {
 def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions, *, verbose: bool) -> None:
     """Explain whether an owner is a gang, what it waits for, which policy applies, and its groups.
 
-    KIND/NAME is a trainjob, jobset or job of a cluster. A FILE of manifests, or - for standard input, is
-    explained as if it were applied, every job and unused runtime in it, without any cluster: a runtime that
-    the Trainer ships need not be in it. UIDs are not known then, so names of groups end in xxxxxxxx. Nothing
-    is written.
+    KIND/NAME is a trainjob, jobset or job of a cluster; or whatever controls pods with the label
+    muster.dev/min-count, as statefulset/web, or their podgroup. A FILE of manifests, or - for standard input,
+    is explained as if it were applied, every job and unused runtime in it, without any cluster: a runtime
+    that the Trainer ships need not be in it. UIDs are not known then, so names of groups end in xxxxxxxx.
+    Nothing is written.
 
     Exits with 1 if an owner does not exist, or if the groups of one in a file cannot be made.
     """
@@ -90,6 +92,11 @@ def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions
                 good = good and possible
         if not good:
             raise SystemExit(1)
+        return
+    if gang := named_gang(targets):
+        with connected(options, "explain") as cluster:
+            place = namespace or cluster.namespace
+            echo_wrapped(explain_gang(Versioned(cluster.client), *gang, place, now, verbose=verbose))
         return
     resource, name = named(targets)
     with connected(options, "explain") as cluster:

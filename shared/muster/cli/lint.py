@@ -20,7 +20,8 @@ from muster.cli.dry_run import (
     assume_cluster,
     is_cron_job,
 )
-from muster.cli.lint_labels import PREFIX, Found, Severity, label_faults
+from muster.cli.lint_gangs import KINDS_READ_FOR_GANGS, gang_faults
+from muster.cli.lint_labels import PREFIX, Found, Severity, gang_templates, label_faults
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.cluster.observe.owner import read_owner
 from muster.objects.meta import KubernetesObject
@@ -143,7 +144,7 @@ def lint(files: Mapping[Path, Path], namespace: str = DEFAULT_NAMESPACE) -> list
                 checked.append(entry)
     locks = [source for entry in readable.values() for source in _administrators_locks(entry.body)]
     for entry in checked:
-        for one in (*label_faults(entry.body), *_in_policies(entry.body, locks)):
+        for one in (*label_faults(entry.body), *gang_faults(entry.body), *_in_policies(entry.body, locks)):
             found[_fault(entry, one)] = None
     assumed = assume_cluster([entry.body for entry in readable.values()], namespace)
     for body, one in _in_owners(assumed, {name for kind, _, name in readable if kind == "Namespace"}):
@@ -162,7 +163,8 @@ def _is_read(body: Object) -> bool:
     """Whether an object can change what Muster does."""
     if body["kind"] == "ConfigMap":
         return _is_policy(body)
-    return is_known(body["apiVersion"], body["kind"]) or is_cron_job(body)
+    is_read = is_known(body["apiVersion"], body["kind"]) and body["kind"] not in KINDS_READ_FOR_GANGS
+    return is_read or is_cron_job(body) or bool(gang_templates(body))
 
 
 def _placed(entry: LocatedObject, namespace: str) -> LocatedObject:

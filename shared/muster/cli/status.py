@@ -26,14 +26,15 @@ from muster.objects.resources import POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
-from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER, OPTED_OUT
+from muster.policy.group_labels import GATE, GROUP, MANAGED_BY, MUSTER, OPTED_OUT, is_gathered
+from muster.policy.groups.gathered import maker
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.owners import KINDS, parent_of, runs_as
 from muster.policy.owners.job import JobSpec, JobTemplate, grouped_by_others
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.status.conditions import READY, SCHEDULED
-from muster.policy.status.group_status import with_shortfall
+from muster.policy.status.group_status import status_of_gathered, with_shortfall
 
 
 class State(StrEnum):
@@ -147,7 +148,7 @@ def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
         if place not in pods.of_group or pods.unexplained(place):
             status.items += _of_group(group, pods.of_group.get(place, []))
     for place in pods.of_group:
-        status.items += _of_pods(*place, pods.unexplained(place), exists=place in groups)
+        status.items += _of_pods(*place, pods.unexplained(place), groups.get(place))
     status.items.sort(key=attrgetter("namespace", "since", "what", "reason"))
     return status
 
@@ -224,6 +225,9 @@ def _why_no_gang(owner: OwnerObject, members: Sequence[Pod], unmarked: Callable[
 def _of_group(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
     """Yield the entry of a fallback PodGroup, or of a group that has no room."""
     metadata = group.metadata
+    if is_gathered(metadata.labels):
+        yield from _of_gathered(group, pods)
+        return
     what, fallback = f"podgroup/{metadata.name}", metadata.annotations.get(FALLBACK)
     if fallback is not None:
         reason, _, message = fallback.partition(": ")
@@ -236,9 +240,26 @@ def _of_group(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
         yield Item(metadata.namespace, what, State.WAITING, since, reason, with_shortfall(message, pods))
 
 
-def _of_pods(namespace: str, group: str, pods: Sequence[Pod], *, exists: bool) -> Iterator[Item]:
+def _of_gathered(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
+    """Yield the entry of pods of any controller that wait, or run without a gang."""
+    if not pods:
+        return
+    made_by = maker(group, pods) or group.ref
+    since = min(pod.metadata.creation_timestamp for pod in pods)
+    entry = partial(Item, group.metadata.namespace, f"{made_by.kind.lower()}/{made_by.name}")
+    reason, _, message = group.metadata.annotations.get(FALLBACK, "").partition(": ")
+    told = status_of_gathered(group, pods)
+    if reason:
+        yield entry(_state(pods), since, reason, f"a fallback PodGroup, no gang: {message}")
+    elif told.reason != Reason.SCHEDULED:
+        yield entry(State.WAITING, since, told.reason, told.message)
+
+
+def _of_pods(namespace: str, group: str, pods: Sequence[Pod], existing: PodGroup | None) -> Iterator[Item]:
     """Yield an entry if pods of a group have Muster's gate, or the group does not exist."""
-    orphaned = bool(group) and not exists
+    if existing is not None and is_gathered(existing.metadata.labels):
+        return  # told already
+    orphaned = bool(group) and existing is None
     waiting = [pod for pod in pods if not pod.bound and (GATE in pod.gates or orphaned)]
     if not waiting:
         return

@@ -25,9 +25,11 @@ from muster.policy.group_labels import (
     MUSTER,
     OWNER_UID,
     completion_index,
+    is_gathered,
     job_index,
     read_group_labels,
 )
+from muster.policy.groups.gathered import maker, why_held
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.owners import KINDS, kind_of
 from muster.policy.owners.kind import OwnerObject
@@ -182,6 +184,8 @@ class NamespaceGangs:
     def root_of(self, view: KubernetesObject) -> ObjectRef:
         """Return the owner at the top: by the label of what Muster made, ownerReferences, or Workload."""
         meta = view.metadata
+        if isinstance(view, PodGroup) and is_gathered(meta.labels):
+            return replace(maker(view, self._pods[meta.name]) or view.ref, uid="")
         owner = self._uids.get(meta.labels.get(OWNER_UID, ""))
         named = meta.controller or next(iter(meta.owner_references), None)
         if owner is None and named is not None:
@@ -291,6 +295,9 @@ def _told_by_group(group: PodGroup | None, pods: Sequence[Pod], needed: int) -> 
         return Told(GangState.REFUSED, reason, with_shortfall(message, pods), since)
     for refusal in refused:
         return Told(GangState.REFUSED, refusal.reason, refusal.message)
+    held = why_held(group, pods) if is_gathered(group.metadata.labels) else None
+    if held is not None:
+        return Told(GangState.WAITING, held.reason, held.message)
     if any(GATE in pod.gates for pod in pods):
         return Told(GangState.WAITING, Reason.SCHEDULING_GATED)
     few = len(pods) < needed

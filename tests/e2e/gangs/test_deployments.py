@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.cluster import manifests
-from tests.cluster.api import Refused
 from tests.e2e.gangs.workloads import (
     MIN_COUNT,
     a_deployment,
@@ -16,7 +15,6 @@ from tests.e2e.gangs.workloads import (
     scaled,
 )
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import Object
 from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
@@ -112,25 +110,6 @@ def test_a_gang_across_controllers_waits_for_both(story: RealStory) -> None:
     assert list(story.groups()) == ["both"]
     scaled(story, created, 3)
     story.wait("five pods run", lambda now: now.running() == 5)
-
-
-@pytest.mark.parametrize(
-    ("labels", "why"),
-    [
-        ({MIN_COUNT: "0"}, "must be a number from 1 to 999999, or all"),
-        ({MIN_COUNT: "x"}, "must be a number from 1 to 999999, or all"),
-        ({"muster.dev/group": "g" * 41}, "at most 40 characters"),
-        ({}, "the pod is in no gang"),
-        ({"muster.dev/gang": "No_Name"}, "must be a name for a PodGroup"),
-        ({"muster.dev/gang": "mine", MIN_COUNT: "all"}, "all needs a StatefulSet"),
-    ],
-)
-def test_a_pod_that_can_be_in_no_gang_is_refused(story: RealStory, labels: dict[str, str], why: str) -> None:
-    """With the reason, by the API server: it would run alone without a word."""
-    pod: Object = {"apiVersion": "v1", "kind": "Pod", **a_template(2)}
-    pod["metadata"] = {"name": "alone", "labels": {**pod["metadata"]["labels"], **labels}}
-    with pytest.raises(Refused, match=why):
-        story.create(pod)
 
 
 def _wait_until_replaced(story: RealStory, before: set[str]) -> None:

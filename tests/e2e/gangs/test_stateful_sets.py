@@ -20,6 +20,7 @@ def test_a_stateful_set_waits_for_room_and_runs_whole(story: RealStory) -> None:
     created = story.create(a_stateful_set("web", 4))
     story.wait("the scheduler refused it", lambda now: "Unschedulable" in str(now.groups()))
     assert story.running() == 0
+    story.wait("an Event on it says why", lambda now: _told(now, "Unschedulable") == {"StatefulSet web"})
     (group,) = story.groups().values()
     assert group["metadata"]["name"] == f"web-main-{created['metadata']['uid'][:8]}"
     assert [one["uid"] for one in group["metadata"]["ownerReferences"]] == [created["metadata"]["uid"]]
@@ -27,6 +28,7 @@ def test_a_stateful_set_waits_for_room_and_runs_whole(story: RealStory) -> None:
 
     story.add_nodes(1, cpu=1)
     story.wait("four pods run", lambda now: now.running() == 4)
+    story.wait("an Event says so", lambda now: _told(now, "Scheduled") == {"StatefulSet web"})
     assert story.recording.now("Workload") == {}
 
 
@@ -126,3 +128,11 @@ def test_the_gate_shows_that_pods_are_missing(story: RealStory) -> None:
     assert [story.gates(pod) for pod in story.pods()] == [{GATE}] * 2
     story.patch(created, {"spec": {"hard": {"pods": "10"}}})
     story.wait("four pods run", lambda now: now.running() == 4, 90)
+
+
+def _told(story: RealStory, reason: str) -> set[str]:
+    """Return the objects about which Muster made an Event with a reason."""
+    events = [event for event in story.recording.now("Event").values() if event["reason"] == reason]
+    musters = [event for event in events if "muster" in event.get("reportingComponent", "")]
+    about = [event["involvedObject"] for event in musters]
+    return {f"{one['kind']} {one['name']}" for one in about}

@@ -26,7 +26,7 @@ CASES: list[tuple[list[str], list[str]]] = [
     (["record", "{recorded}"], ["e.jsonl", "already exists"]),
     (["run", "--story", "fairy"], ["fairy"]),
     (["new-step", "Up!", "--on", "Job"], ["see muster new-step --help"]),
-    (["explain", "node/a"], ["node/a"]),
+    (["explain", "node/a/b"], ["node/a/b"]),
     (["lint", "nowhere"], ["nowhere"]),
 ]
 

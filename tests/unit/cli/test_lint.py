@@ -61,6 +61,18 @@ def a_deployment() -> Any:
     return b.an_object("apps/v1", "Deployment", "llama", "u", template)
 
 
+def a_gang(kind: str, label: str = "4", labels: Any = None, *, annotated: Any = None, **spec: Any) -> Any:
+    """An object of a kind whose pod template has the label of a gang of any controller."""
+    metadata = {"labels": {"muster.dev/min-count": label} | (labels or {})}
+    template = {"metadata": metadata, "spec": {"containers": []}}
+    body = b.an_object("example.com/v1" if kind != "StatefulSet" else "apps/v1", kind, "llama", "u")
+    body["metadata"]["annotations"] = annotated or {}
+    return body | {"spec": {"group": {"Launcher": {"template": template}}, **spec}}
+
+
+EXCLUSIVE = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}
+RAY, LWS, MPI = (f"{kind} team-a/llama" for kind in ("RayCluster", "LeaderWorkerSet", "MPIJob"))
+SIZED = b.labelled({"muster.dev/min-count": "4"})
 CRON_JOB, UNREAD = "CronJob team-a/nightly", ("warning", "Deployment team-a/llama", "MisplacedLabel")
 CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_job(a_policy("workload: {}")), b.a_pod_group(), b.a_workload()], set()),
@@ -99,6 +111,16 @@ CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_jobset(*ONE_LABEL)], set()),
     ([b.a_jobset(*IN_ORDER)], set()),
     ([b.a_jobset(*SEVERAL, modifiers=(BY_POLICY,))], set()),
+    ([a_gang("StatefulSet", "all", podManagementPolicy="Parallel")], set()),
+    ([a_gang("StatefulSet")], {("warning", "StatefulSet team-a/llama", "WaitsForItself")}),
+    ([a_gang("RayCluster")], set()),
+    ([a_gang("RayCluster", "0")], {("error", RAY, "InvalidLabel")}),
+    ([a_gang("RayCluster", "all")], {("error", RAY, "InvalidLabel")}),
+    ([a_gang("RayCluster", labels={"muster.dev/gangs": "a"})], {("warning", RAY, "UnknownLabel")}),
+    ([a_gang("LeaderWorkerSet", startupPolicy="LeaderReady")], {("warning", LWS, "WaitsForItself")}),
+    ([a_gang("LeaderWorkerSet", "all", annotated=EXCLUSIVE)], {("warning", LWS, "WaitsForItself")}),
+    ([a_gang("MPIJob", launcherCreationPolicy="WaitForWorkersReady")], {("warning", MPI, "WaitsForItself")}),
+    ([b.an_object("v1", "Pod", "llama", "u", SIZED)], {("error", "Pod team-a/llama", "InvalidLabel")}),
 ]
 
 

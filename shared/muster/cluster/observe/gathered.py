@@ -24,7 +24,11 @@ from muster.policy.groups.gathered import (
 )
 
 
-class AddedTo(ObjectRef):
+class GatheredGroup(ObjectRef):
+    """A PodGroup that gather_pods made, or that pods name which it gathers."""
+
+
+class AddedTo(GatheredGroup):
     """A PodGroup to which a pod was added, according to an event."""
 
 
@@ -36,8 +40,8 @@ def read_gathered(cluster: Cluster, subject: ObjectRef) -> GatheredPods:
     api = cluster.scheduling()
     if not api.served:
         return GatheredPods(subject, api)
-    group = read.get(cluster, PodGroup, POD_GROUPS, subject)
-    gathered = GatheredPods(subject, api, group, pods_of_gang(cluster, subject))
+    gathered = read_group_and_pods(cluster, subject)
+    group = gathered.group
     pod = gathered.first
     if pod is None or (isinstance(subject, AddedTo) and gathered.settled):
         return gathered
@@ -49,6 +53,12 @@ def read_gathered(cluster: Cluster, subject: ObjectRef) -> GatheredPods:
     return replace(gathered, sources=policy_sources.of_pod(cluster, pod))
 
 
+def read_group_and_pods(cluster: Cluster, subject: ObjectRef) -> GatheredPods:
+    """Return a PodGroup and the pods that name it."""
+    group = read.get(cluster, PodGroup, POD_GROUPS, subject)
+    return GatheredPods(subject, cluster.scheduling(), group, pods_of_gang(cluster, subject))
+
+
 def pods_of_gang(cluster: Cluster, group: ObjectRef) -> tuple[Pod, ...]:
     """Return the pods that name a PodGroup by the label GANG."""
     if not LABEL_VALUE.fullmatch(group.name):
@@ -57,7 +67,7 @@ def pods_of_gang(cluster: Cluster, group: ObjectRef) -> tuple[Pod, ...]:
     return tuple(pod for pod in map(Pod.read, listed) if pod.pod_group_name == group.name)
 
 
-def gathered_groups(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
+def gathered_groups(cluster: Cluster, namespace: str) -> Iterator[GatheredGroup]:
     """Yield the PodGroups of a namespace that gather_pods made, and those that its pods name."""
     if not namespace:
         return
@@ -67,7 +77,9 @@ def gathered_groups(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
     }
     pods = map(Pod.read, cluster.list(PODS, namespace, labels=MIN_COUNT, as_of=FROM_CACHE))
     names |= {pod.pod_group_name for pod in pods if names_its_gang(pod)}
-    yield from (ObjectRef(POD_GROUPS.api_version, POD_GROUPS.kind, namespace, name) for name in sorted(names))
+    yield from (
+        GatheredGroup(POD_GROUPS.api_version, POD_GROUPS.kind, namespace, name) for name in sorted(names)
+    )
 
 
 def _controller(cluster: Cluster, owner: OwnerReference | None, namespace: str) -> PodController | None:

@@ -24,6 +24,9 @@ from muster.policy.sources.source import PolicySource, resolve_policy
 SIZE = "muster.dev/size"
 """Annotation of a gathered group: the pods of the whole gang; minCount is less beside pods that run."""
 
+CONTROLLER = "muster.dev/controller"
+"""Annotation of a gathered group: apiVersion, kind, name and UID of its controller, never a ReplicaSet."""
+
 LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
 """Annotation of the pods of a LeaderWorkerSet: how many one replica has (api/leaderworkerset/v1, v0.9.0)."""
 
@@ -121,12 +124,21 @@ class GatheredPods:
     @property
     def made_by(self) -> ObjectRef:
         """The controller that Events are about; the PodGroup itself if the pods have none."""
-        owner = None if self.first is None else self.first.metadata.controller
         if self.controller is not None:
             return self.controller.ref
-        if owner is not None:
-            return owner_ref(owner, self.subject.namespace)
-        return self.subject if self.group is None else self.group.ref
+        return maker(self.group, self.pods) or (self.subject if self.group is None else self.group.ref)
+
+
+def maker(group: PodGroup | None, pods: Iterable[Pod]) -> ObjectRef | None:
+    """Return the controller of a group's pods, as noted on the group or named by a pod; None without one."""
+    noted = [] if group is None else group.metadata.annotations.get(CONTROLLER, "").split()
+    if group is not None and len(noted) == 4:  # noqa: PLR2004 - as gather_pods writes it
+        api_version, kind, name, uid = noted
+        return ObjectRef(api_version, kind, group.metadata.namespace, name, uid)
+    for pod in pods:
+        if pod.metadata.controller is not None:
+            return owner_ref(pod.metadata.controller, pod.metadata.namespace)
+    return None
 
 
 def names_its_gang(pod: Pod) -> bool:

@@ -12,6 +12,7 @@ from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GATE, is_gathered
 from muster.policy.groups import manifests
 from muster.policy.groups.gathered import (
+    CONTROLLER,
     SIZE,
     GatheredPods,
     never_together,
@@ -65,25 +66,24 @@ def _create(inputs: GatheredPods, pod: Pod, now: datetime) -> Decision:
     resolved, subject, about = resolved_gang(inputs, pod), inputs.subject, inputs.made_by
     failure = resolved.failure or never_together(inputs, pod)
     owner = None if inputs.owner is None else owner_ref(inputs.owner, subject.namespace)
+    noted = {CONTROLLER: f"{about.api_version} {about.kind} {about.name} {about.uid}"} if about.uid else {}
 
     def fallback(failure: GroupingFailure) -> Action:
         never = pod.spec.preemption_policy == NEVER
         spec = manifests.spec_of_fallback(pod.spec.priority_class_name, never=never)
-        why = manifests.why_no_gang(failure.reason, failure.message)
+        why = {**noted, **manifests.why_no_gang(failure.reason, failure.message)}
         return manifests.create_gathered_group(subject, spec, why, owner)
 
     if failure is not None:
         holds = resolved.policy.holds
         message = f"the pods {'keep their gate' if holds else 'are scheduled one by one'}: {failure.message}"
-        event = manifests.create_event(
-            about, component=COMPONENT, warning=True, reason=failure.reason, message=message, now=now
-        )
+        event = _event(inputs, failure.reason, message, now)
         actions = (event,) if holds else (fallback(failure), event)
         return Plan(failure.reason, f"{subject}: {message}", actions, None if holds else _reply(inputs, 0, 0))
     count = inputs.min_count
     size = count if inputs.beside else inputs.size
     spec = manifests.spec_of_gang(resolved.tree[0], count)
-    creation = manifests.create_gathered_group(subject, spec, {SIZE: str(size)}, owner)
+    creation = manifests.create_gathered_group(subject, spec, {**noted, SIZE: str(size)}, owner)
     refused = manifests.event_of_refusal(about, COMPONENT, now)
     instead = fallback(GroupingFailure(Reason.REFUSED_BY_API, "{refusal}"))
     creation = replace(creation, if_refused=(refused,) if resolved.policy.holds else (refused, instead))
@@ -98,7 +98,7 @@ def _change(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> D
     if EMPTY_SINCE in group.metadata.annotations:
         annotations[EMPTY_SINCE] = None
     count = before = group.spec.scheduling_policy.min_count
-    size = whole_size(group)
+    size, timeout = whole_size(group), ""
     if before and inputs.whole and FALLBACK not in group.metadata.annotations:
         count = inputs.min_count
         size = count if inputs.beside else inputs.size
@@ -115,7 +115,15 @@ def _change(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> D
         waits = why_waiting(group.ref, inputs.pods, count, size)
         return replace(waits or NoOp(Reason.UP_TO_DATE, f"{group.ref}: minCount {count}"), reply=reply)
     message = f"{group.ref}: minCount {before} -> {count}, {size} in all"
-    return Plan(Reason.GANG_RESIZED, message, (_patch(group, annotations, count),), reply)
+    told = (_event(inputs, Reason.SCHEDULING_TIMED_OUT, timeout, now),) if timeout else ()
+    return Plan(Reason.GANG_RESIZED, message, (_patch(group, annotations, count), *told), reply)
+
+
+def _event(inputs: GatheredPods, reason: str, message: str, now: datetime) -> Action:
+    about = inputs.made_by
+    return manifests.create_event(
+        about, component=COMPONENT, warning=True, reason=reason, message=message, now=now
+    )
 
 
 def _timed_out(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> str:

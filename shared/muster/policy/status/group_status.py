@@ -15,6 +15,7 @@ from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
 from muster.policy.group_labels import GATE, GroupInstance
 from muster.policy.groups.gate_release import reasons_to_hold
+from muster.policy.groups.gathered import whole_size, why_held
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.status.conditions import MESSAGE_LIMIT
@@ -98,6 +99,17 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
             or _status(group, held.get(name, ""), suspended=resolved.suspended)
         )
     return statuses
+
+
+def status_of_gathered(group: PodGroup, pods: Iterable[Pod]) -> GroupStatus:
+    """Return the status of a PodGroup that gather_pods made, from the pods that name it."""
+    members = _GroupPods(group.metadata.name, group, list(pods), whole_size(group))
+    held = why_held(group, members.pods)
+    if held is not None:
+        return GroupStatus(
+            Reason(held.reason), f"{members.name}: {held.message.partition(': ')[2] or held.message}"
+        )
+    return _bound(members) or _status(members, "", suspended=False)
 
 
 def placed_gang(group: PodGroup) -> GroupStatus:
