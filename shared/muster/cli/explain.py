@@ -373,6 +373,7 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
             yield "the scheduler places no pods of different priority in one group, not even one by one"
         return
     yield from (f"{Reason.HOLDS_WHILE_WAITING}: {stage}" for stage in resolved.stages)
+    yield from (f"{Reason.ENDS_WHEN_EVICTED}: {message}" for message in resolved.fragile)
     yield from separate_gangs(resolved)
     gangs = [group for group in resolved.tree if group.gang]
     policy = resolved.policy.workload

@@ -93,6 +93,8 @@ def test_where_labels_and_policy_disagree_the_labels_to_add_are_printed(explaine
         (b.a_job(pods=1, label=None), ("parallelism 1", "muster.dev/group")),
         (b.a_job(pods=1), ("gang of 1",)),
         (b.a_job(label="none"), ("`none`",)),
+        (b.a_job(pods=7), ("EndsWhenEvicted", "backoffLimit 6")),
+        (a_plain_job("workload: {onMembersLost: Fail}"), ("300 s", "its Jobs fail")),
         (
             b.a_jobset(b.a_replicated_job("driver"), b.a_replicated_job("workers")),
             ("driver and workers", "2 separate gangs"),
