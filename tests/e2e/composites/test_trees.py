@@ -9,6 +9,7 @@ from tests.cluster.processes import until
 from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import POLICY, Object, a_job, a_jobset, with_policy
 from tests.e2e.support.story import RealStory
+from tests.e2e.support.trees import chat, min_group_count, runs
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -106,3 +107,15 @@ def test_an_orphaned_tree_is_taken_away(story: RealStory, muster_on_it: Muster) 
     muster_on_it.sweep()
     story.wait("Workload and group are gone", lambda now: not now.leftovers())
     assert until(lambda: not composites(story), 20), "a CompositePodGroup is left"
+
+
+def test_a_tree_ends_with_the_work_and_comes_again_as_a_whole(story: RealStory, muster_on_it: Muster) -> None:
+    """No CompositePodGroup while the JobSet is suspended; at its resumption all, by events alone."""
+    jobset = story.create(chat())
+    runs(story)
+    with muster_on_it.without_sweeps():
+        story.patch(jobset, {"spec": {"suspend": True}})
+        story.wait("all are gone", lambda now: not (now.pods() or now.groups() or min_group_count(now)), 90)
+        story.patch(jobset, {"spec": {"suspend": False}})
+        story.wait("four pods run", lambda now: now.running() == 4, 90)
+    assert (len(story.groups()), min_group_count(story)) == (2, 2)
