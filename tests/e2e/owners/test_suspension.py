@@ -29,8 +29,10 @@ def test_groups_end_with_the_work_and_come_again_with_it(
     story.add_nodes(3)
     with muster_on_it.without_sweeps():
         owner = story.create(SUSPENDED[kind])
+        story.wait("its Workload is made", lambda now: len(now.recording.now("Workload")) == 1)
         story.wait("its condition says so", lambda now: _says_suspended(now, kind))
-        assert (story.groups(), len(story.recording.now("Workload"))) == ({}, 1)
+        assert muster_on_it.idle()
+        assert story.groups() == {}
 
         _suspend(story, owner, suspended=False)
         story.wait("all pods run", lambda now: now.running() == PODS)
@@ -95,4 +97,4 @@ def _says_suspended(story: RealStory, kind: str) -> bool:
     status = story.recording.now(kind).get("held", {}).get("status") or {}
     ours = [entry for entry in status.get("conditions") or [] if entry["reason"] == "WaitingForPodGroup"]
     messages = " ".join(entry["message"] for entry in ours)
-    return "suspended" in messages and "made when its owner is resumed" in messages
+    return "suspended" in messages and "made when its suspended owner is resumed" in messages

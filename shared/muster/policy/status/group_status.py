@@ -190,7 +190,7 @@ def _status(pods: _GroupPods, why_held: str, *, suspended: bool) -> GroupStatus:
     """Return the status of a group whose pods are all there, or still to come."""
     group, live = pods.group, pods.live
     if group is None:
-        when = "is made when its owner is resumed" if suspended else "does not exist yet"
+        when = "is made when its suspended owner is resumed" if suspended else "does not exist yet"
         return GroupStatus(Reason.WAITING_FOR_POD_GROUP, f"{pods.name}: the PodGroup {when}")
     if not live and pods.needed <= 0:
         return GroupStatus(Reason.SCHEDULED, f"{pods.name}: no pod is left to run")
