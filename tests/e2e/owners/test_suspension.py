@@ -81,8 +81,6 @@ def test_a_group_stays_while_old_pods_terminate_so_that_new_ones_can_use_it(
     story.wait("three new ones run", lambda now: now.running() - len(old) == 3, 90)
     story.hang(old, None)
     story.wait("the old ones are gone", lambda now: len(now.pods()) == 3)
-    muster_on_it.sweep()
-    story.recording.quiet()
     (after,) = story.groups().values()
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert "deletionTimestamp" not in after["metadata"]

@@ -111,15 +111,12 @@ def test_a_workload_of_the_users_own(workloads: list[Object], is_used: bool, rea
     assert ((resolved.own is not None), resolved.failure and resolved.failure.reason) == (is_used, reason)
 
 
-TERMINATING = b.a_pod(None, 0, b.bound, b.being_deleted)
-
-
 @pytest.mark.parametrize(
     ("group", "pods", "goes"),
     [
         (b.a_pod_group(), [], True),
         (b.a_pod_group(), [b.a_pod(None, 0, b.succeeded)], True),
-        (b.a_pod_group(), [TERMINATING], False),
+        (b.a_pod_group(), [b.a_pod(None, 0, b.bound, b.being_deleted)], False),
         (b.a_pod_group("llama-main-33333333", b.being_deleted), [], False),
         (b.a_pod_group("llama-main-33333333", b.annotated({FALLBACK: "InvalidPolicy: x"})), [], False),
         (b.a_pod_group("llama-main-33333333", b.labelled({group_labels.MANAGED_BY: "me"})), [], False),
