@@ -49,7 +49,7 @@ from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
 
 _SUFFIXES = {".yaml", ".yml", ".json"}
-_AS_ASKED = {Reason.FINISHED, Reason.DELETED, Reason.MANAGED_ELSEWHERE, Reason.OWN_WORKLOAD}
+_AS_ASKED = {Reason.FINISHED, Reason.DELETED, Reason.MANAGED_ELSEWHERE, Reason.NOT_MUSTERS}
 """Reasons to leave a Job alone that are no surprise."""
 
 

@@ -26,12 +26,11 @@ class Reason(StrEnum):
     NOT_MARKED = "NotMarked"  # no pod template has group labels, or the label says `none`
     CANNOT_BE_GROUPED = "CannotBeGrouped"  # by the API: their priority, nodeName, responders or name
     BRING_YOUR_OWN_GROUP = "BringYourOwnGroup"  # the pod templates name a PodGroup of the user's own
-    OWN_WORKLOAD = "OwnWorkload"  # a Workload of the user's own, which Muster never writes
     UPSTREAM_GROUPS = "UpstreamGroups"  # the Job controller, or another one, groups these pods
     OTHER_SCHEDULER = "OtherScheduler"  # KAI, Volcano or coscheduling groups these pods
     MANAGED_ELSEWHERE = "ManagedElsewhere"  # `managedBy` names another controller, such as MultiKueue's
     AWAITING_JOBSET = "AwaitingJobSet"  # the event of the JobSet continues
-    NOT_MUSTERS = "NotMusters"  # not created by Muster, so not changed; a PodGroup of somebody else's
+    NOT_MUSTERS = "NotMusters"  # a Workload or PodGroup of a user's own, which Muster never writes
     SCALING_FLAGGED = "ScalingFlagged"  # `onScale: Flag`: minCount stays although the pods changed
     GANG_SIZE_FIXED = "GangSizeFixed"  # minCount is immutable in the served API (1.36, v1alpha2)
 
@@ -43,8 +42,7 @@ class Reason(StrEnum):
     TOO_MANY_GROUPS = "TooManyGroups"  # for a Workload, or for one owner (policy/limits.py)
     WAITS_FOR_ITSELF = "WaitsForItself"  # parts of a gang wait for each other, or for index 0
     PODS_DIFFER = "PodsDiffer"  # of one group, in priority or schedulerName; the scheduler places none
-    WORKLOAD_NAME_TAKEN = "WorkloadNameTaken"  # by a Workload of somebody else or for another owner
-    WORKLOAD_DOES_NOT_FIT = "WorkloadDoesNotFit"  # a template is missing, or two Workloads name the owner
+    WORKLOAD_DOES_NOT_FIT = "WorkloadDoesNotFit"  # lacks a template, is one of two, or is of another owner
     REFUSED_BY_API = "RefusedByApi"  # the Workload or a PodGroup, as for an unknown priority class
     API_NOT_SERVED = "ApiNotServed"  # gates are removed and the Job runs as a plain Job
 
@@ -76,6 +74,5 @@ class Reason(StrEnum):
     FORBIDDEN = "Forbidden"  # 401, or 403 by RBAC, an admission plugin or a quota
     UNREADABLE_OBJECT = "UnreadableObject"  # a field of a type that no API server would have stored
     UNEXPECTED_ERROR = "UnexpectedError"  # a bug, with its trace in the log
-    PERMISSION_MISSING = "PermissionMissing"  # at the start of a function
-    PERMISSIONS_GRANTED = "PermissionsGranted"
+    PERMISSION_MISSING = "PermissionMissing"  # at the start of a function; then UpToDate
     DEAD_LETTER_STORED = "DeadLetterStored"  # for `muster redrive`

@@ -174,7 +174,7 @@ class ResolvedOwner:
         else:
             return None
         message = f"Workload {workload.metadata.name} exists and has {held_by}"
-        return GroupingFailure(Reason.WORKLOAD_NAME_TAKEN, message)
+        return GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
 
     @property
     def suspended(self) -> bool:

@@ -103,7 +103,7 @@ def _workload(
     if resolved.own is not None:
         name = resolved.own.metadata.name
         message = f"Workload {name} applies and is never changed"
-        return NoOp(Reason.OWN_WORKLOAD, message, reply=_created(resolved.root, name))
+        return NoOp(Reason.NOT_MUSTERS, message, reply=_created(resolved.root, name))
     if live.workload is not None:
         return _name_in_use(live, live.workload, resolved.root)
     if members is not None and _has_fallback_of_refused_workload(resolved, members):
@@ -147,7 +147,7 @@ def _name_in_use(live: LiveOwner, workload: Workload, root: ObjectRef) -> Decisi
         return NoOp(Reason.UP_TO_DATE, f"{workload.ref} exists", reply=reply)
     if live.other_owner is not None:
         message = f"{workload.ref} belongs to {live.other_owner.ref}, which is being deleted"
-        return NoOp(Reason.WORKLOAD_NAME_TAKEN, message, requeue=True)
+        return NoOp(Reason.WORKLOAD_DOES_NOT_FIT, message, requeue=True)
     return Plan(
         Reason.ORPHANS_REMOVED,
         f"{workload.ref} is left over from an earlier owner of that name",

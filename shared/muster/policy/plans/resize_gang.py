@@ -151,7 +151,7 @@ def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
         return NoOp(resolved.failure.reason, resolved.failure.message)
     if resolved.own is not None:
         name = resolved.own.metadata.name
-        return NoOp(Reason.OWN_WORKLOAD, f"Workload {name} applies; scaling changes no minCount")
+        return NoOp(Reason.NOT_MUSTERS, f"Workload {name} applies; scaling changes no minCount")
     if workload is None or workload.being_deleted:
         return NoOp(Reason.WAITING_FOR_POD_GROUP, f"{root} has no Workload yet")
     if not belongs_to(workload.metadata.labels, root.uid):
