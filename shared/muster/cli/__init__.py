@@ -20,6 +20,7 @@ GROUPS = {
     "Operate": {
         "get": "List gangs: groups placed, pods bound, nodes, and why a gang waits; live with -w.",
         "status": "List what waits in a cluster, since when, and why.",
+        "view": "Show gangs, nodes and what happened on a page in your browser, live or of a recording.",
         "explain": "Explain how a job is grouped, why, and what it waits for; or a pod, group or policy.",
         "check": "Check whether a cluster is ready for Muster, or whether Muster can be uninstalled.",
         "lint": "Check policies and group labels in manifests, for CI.",

@@ -10,11 +10,13 @@ import click
 
 from muster.cli.common import CommandError, echo_data, errors_as_bad_input, output_option
 from muster.cli.overlays import overlay_option
+from muster.cli.page import recorded_page
 from muster.objects.text import counted
 from muster.replay.files import read_events, time_of
 from muster.replay.gangs import gangs_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, is_musters_group, replay
 from muster.replay.snapshots import choose_for, moments_of, objects_of_events, read_snapshots
+from muster.replay.timeline import recorded
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
@@ -36,6 +38,12 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 )
 @click.option("--drop-groups", is_flag=True, help="Leave out the groups that Muster had created by then.")
 @click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a page with the recording in it to this file: what `muster view` shows, for a post-mortem.",
+)
 @overlay_option("Manifest or kustomize folder with triggers, yours among them; default: Muster's own.")
 @output_option
 def command(
@@ -44,6 +52,7 @@ def command(
     moment: str,
     output: str,
     overlay: Path,
+    page: Path | None,
     *,
     drop_groups: bool,
     sweep: bool,
@@ -63,6 +72,8 @@ def command(
         for request in requests:
             event_of(request)  # the file is refused before any event is delivered
         snapshots = read_snapshots(object_files)
+        if page is not None:
+            page.write_text(recorded_page(recorded(requests, snapshots), event_files[0].name))
         chosen = choose_for(objects_of_events(requests), snapshots, moment)
         objects = chosen.objects
         if drop_groups:

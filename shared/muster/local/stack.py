@@ -59,10 +59,10 @@ def embedded_server(
 
 
 class WsgiServer:
-    """A waitress server in a thread, which listens on a free port of this machine until `stop`."""
+    """A waitress server in a thread, which listens on a port of this machine until `stop`; 0 is any."""
 
-    def __init__(self, app: Any, name: str, threads: int = 8) -> None:
-        listener = socket.create_server(("127.0.0.1", 0))
+    def __init__(self, app: Any, name: str, threads: int = 8, port: int = 0) -> None:
+        listener = socket.create_server(("127.0.0.1", port))
         self._server = server_of(app, threads, sockets=[listener])
         self._stopping = threading.Event()
         self.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
