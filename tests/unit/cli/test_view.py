@@ -85,8 +85,8 @@ def test_the_server_reads_only_and_knows_its_name() -> None:
     assert client.get("/", headers={"Host": "evil.example"}).status_code == 400
     assert client.post("/").status_code == 405
     with client.get("/events", buffered=False) as answer:
-        first = next(iter(answer.response)).decode()
-    data = json.loads(first.partition("data: ")[2])
+        first = next(answer.iter_encoded())
+    data = json.loads(first.partition(b"data: ")[2])
     assert (data["from"], GANG in data["base"]) == (0, True)
 
 
