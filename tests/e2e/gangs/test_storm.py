@@ -10,6 +10,7 @@ from time import monotonic, sleep
 import pytest
 
 from tests.cluster.api import Refused
+from tests.cluster.processes import until
 from tests.e2e.conftest import RealStage
 from tests.e2e.gangs.test_operators import OPTIONS, a_leader_worker_set, a_ray_cluster
 from tests.e2e.gangs.workloads import a_deployment, a_pod, a_stateful_set
@@ -19,7 +20,7 @@ from tests.e2e.support.owners import Object
 from tests.e2e.support.story import RealStory
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
-SECONDS = 40
+SECONDS = 20
 __all__ = ["OPTIONS"]
 
 
@@ -63,14 +64,14 @@ def test_what_was_killed_and_scaled_at_random_runs_again(story: RealStory, muste
     for number in range(3):
         if f"plain-{number}" not in {pod["metadata"]["name"] for pod in story.pods()}:
             story.create(a_pod(f"plain-{number}", "plain", 3))
-    muster_on_it.sweep()
-    story.wait("all run", lambda now: now.running() == len(now.pods()) == 4 + 4 + 2 * 3 + 4 + 3, 120)
-    muster_on_it.sweep()
-    story.wait(
-        "sizes are right",
-        lambda now: _sizes(now) == {"set": 4, "web": 4, "serve": 3, "ray": 4, "plain": 3},
-        60,
-    )
+    sizes = {"set": 4, "web": 4, "serve": 3, "ray": 4, "plain": 3}
+
+    def whole() -> bool:
+        """Sizes follow at sweeps."""
+        muster_on_it.sweep()
+        return story.running() == len(story.pods()) == 4 + 4 + 2 * 3 + 4 + 3 and _sizes(story) == sizes
+
+    assert until(whole, 120), story.as_text()
     assert not any(map(story.gates, story.pods()))
 
 
