@@ -74,5 +74,6 @@ class Reason(StrEnum):
     FORBIDDEN = "Forbidden"  # 401, or 403 by RBAC, an admission plugin or a quota
     UNREADABLE_OBJECT = "UnreadableObject"  # a field of a type that no API server would have stored
     UNEXPECTED_ERROR = "UnexpectedError"  # a bug, with its trace in the log
-    PERMISSION_MISSING = "PermissionMissing"  # at the start of a function; then UpToDate
+    PERMISSION_MISSING = "PermissionMissing"  # at the start of a function
+    PERMISSIONS_GRANTED = "PermissionsGranted"
     DEAD_LETTER_STORED = "DeadLetterStored"  # for `muster redrive`

@@ -45,7 +45,7 @@ def test_a_missing_permission_is_reported_until_it_is_granted(stage: RealStage) 
     finally:
         _grant(stage, granted)
     assert until(lambda: muster.readiness("mark-runtime") == (200, "OK\n"), 30)
-    assert _log_lines(stage)[-1][:2] == ("INFO", "UpToDate")
+    assert _log_lines(stage)[-1][:2] == ("INFO", "PermissionsGranted")
 
 
 def _grant(stage: RealStage, rules: list[dict[str, Any]]) -> None:

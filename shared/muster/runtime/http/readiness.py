@@ -74,7 +74,7 @@ class Readiness:
         where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
         message = f"may not {missing} {where}: apply the roles of its version" if missing else ""
         if message != self._logged_message:
-            reason = Reason.PERMISSION_MISSING if message else Reason.UP_TO_DATE
+            reason = Reason.PERMISSION_MISSING if message else Reason.PERMISSIONS_GRANTED
             fields = {"step": self._function, "reason": reason}
             log = LOGGER.error if message else LOGGER.info
             log("%s", message or "all permissions are granted", extra={"fields": fields})
