@@ -7,7 +7,6 @@ import pytest
 from muster.policy.group_labels import GATE
 from tests.e2e.gangs.workloads import a_stateful_set, min_counts, scaled
 from tests.e2e.support.muster import Muster
-from tests.e2e.support.owners import a_job
 from tests.e2e.support.story import RealStory
 from tests.e2e.support.trees import uids
 
@@ -33,24 +32,23 @@ def test_a_stateful_set_waits_for_room_and_runs_whole(story: RealStory) -> None:
 
 
 def test_a_restart_is_held_until_all_pods_exist(story: RealStory) -> None:
-    """All four are deleted when three have room: none runs, where the scheduler alone would bind three."""
+    """All are deleted and one hangs: none of the three new ones runs; the scheduler alone would bind them."""
     story.add_nodes(1, cpu=4)
     story.create(a_stateful_set("web", 4))
     story.wait("four pods run", lambda now: now.running() == 4)
     before = uids(story.pods())
-    story.create(a_job("other", pods=1, labels={"muster.dev/group": "none"}))
+    hanging = story.pods()[:1]
+    story.hang(hanging)
     for pod in story.pods():
-        if story.group_name(pod):
-            story.delete({"apiVersion": "v1", "kind": "Pod", **pod})
-    story.wait("another takes the room", lambda now: len(now.ungrouped()) == 1)
-    new = [pod for pod in story.pods() if pod["metadata"]["uid"] not in before and story.group_name(pod)]
-    story.wait("four new pods exist", lambda now: not uids(now.pods()) & before and len(now.pods()) == 5)
-    story.wait("no gate is left", lambda now: not any(map(now.gates, now.pods())))
-    story.recording.quiet()
-    assert [pod for pod in story.pods() if story.group_name(pod) and "nodeName" in pod["spec"]] == [], new
+        story.delete({"apiVersion": "v1", "kind": "Pod", **pod})
+    story.wait("three new pods exist", lambda now: len(uids(now.pods()) - before) == 3)
+    story.recording.quiet(4)
+    new = [pod for pod in story.pods() if pod["metadata"]["uid"] not in before]
+    assert not any("nodeName" in pod["spec"] for pod in new)
+    assert [story.gates(pod) for pod in new] == [{GATE}] * 3
 
-    story.add_nodes(1)
-    story.wait("all run", lambda now: now.running() == 5)
+    story.hang(hanging, None)
+    story.wait("four new pods run", lambda now: now.running() == 4 and not uids(now.pods()) & before)
 
 
 def test_it_is_scaled_and_updated_while_it_runs(story: RealStory, muster_on_it: Muster) -> None:
