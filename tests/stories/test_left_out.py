@@ -57,6 +57,19 @@ def test_without_emit_conditions_only_the_groups_themselves_say_that_they_wait(t
         assert [event for event in stage.stack.client.list(EVENTS, TEAM) if "muster" in str(event)] == []
 
 
+def test_without_gather_pods_pods_of_other_controllers_stay_gated(tmp_path: Path) -> None:
+    """Those with the label muster.dev/min-count; those without it run."""
+    with without("gather-pods", tmp_path) as stage:
+        pod = of_kind(PODS, "alone", {"containers": [{"name": "main", "image": "example.com/train"}]})
+        pod["metadata"]["labels"] = {"muster.dev/min-count": "1", "muster.dev/gang": "alone"}
+        stage.create(pod)
+        stage.create({**pod, "metadata": {"name": "plain"}})
+        stage.until("one runs", lambda: stage.bound() == 1)
+        stage.sweep()
+        stage.settle()
+        assert (stage.gated(), stage.bound(), stage.all("PodGroup")) == (1, 1, [])
+
+
 def test_without_patch_pods_the_pods_stay_gated_and_say_so(tmp_path: Path) -> None:
     """Groups are created; pods and owner show the gate. Pods without the gate do not need patch_pods."""
     with without("patch-pods", tmp_path) as stage:

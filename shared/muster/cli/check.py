@@ -50,6 +50,14 @@ _KNATIVE = (
     (KNATIVE_SERVICES, "Knative Serving"),
 )
 _POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods", "muster-stamp-gangs")
+_JUDGES = tuple(
+    Resource("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
+    for plural, kind in (
+        ("validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"),
+        ("validatingadmissionpolicies", "ValidatingAdmissionPolicy"),
+    )
+)
+"""Of these, check-gangs refuses pods that are not stamped; the others are about Muster's accounts."""
 
 
 class Level(StrEnum):
@@ -197,9 +205,9 @@ def check_uninstall(cluster: Cluster) -> Iterator[Finding]:
     labelled = cluster.list(NAMESPACES, labels=f"{NAMESPACE_SWITCH}=enabled")
     policies = [
         f"{resource.kind.lower()}/{body['metadata']['name']}"
-        for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES)
+        for resource in (MUTATING_ADMISSION_POLICY_BINDINGS, MUTATING_ADMISSION_POLICIES, *_JUDGES)
         for body in list_if_served(cluster, resource)
-        if body["metadata"]["name"].startswith("muster-")
+        if body["metadata"]["name"].startswith("muster-check-gangs" if resource in _JUDGES else "muster-")
     ]
     gated, orphaned = _stuck_pods(cluster)
     names = [body["metadata"]["name"] for body in labelled]

@@ -88,7 +88,8 @@ class Muster:
     def remove_policies(self) -> None:
         """Delete the admission policies, so that Jobs are no longer labelled and pods no longer stamped."""
         for manifest in self.manifests:
-            if manifest["kind"].startswith("MutatingAdmissionPolicy"):
+            judges_pods = manifest["metadata"]["name"] == "muster-check-gangs"
+            if manifest["kind"].startswith("MutatingAdmissionPolicy") or judges_pods:
                 self._cluster.api.must("DELETE", manifests.path(manifest))
 
     def start_function(self, name: str) -> None:

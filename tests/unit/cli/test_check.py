@@ -110,6 +110,7 @@ del UNLABELLED["metadata"]["labels"]["muster.dev/group"]
     [
         ([b.a_namespace()], 0, "team-a"),
         (POLICIES[:2], 1, "muster-"),
+        ([one for one in POLICIES if one["kind"].startswith("Validating")], 1, "muster-check-gangs"),
         ([b.a_pod_group(), a_member()], 2, "team-a/llama-0"),
         ([UNLABELLED], 2, "team-a/llama-0"),
         ([a_member(b.with_spec(schedulingGates=[]))], 3, "team-a/llama-0"),
