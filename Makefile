@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 LIGHT := $(if $(wildcard $(READY)),$(READY),$(VENV)/.ready-run)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check fmt manifests stage images release cluster cluster-down e2e docs record bench golden-update lock clean
+.PHONY: help setup run test browser check fmt manifests stage images release cluster cluster-down e2e docs record bench golden-update lock clean
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ run: $(LIGHT) ## Watch two Jobs with and without gangs on an embedded cluster, w
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 test: $(READY) ## Run everything that needs Python only
 	$(PYTEST) -n 3 --dist loadscope --no-loadscope-reorder
+
+browser: $(READY) ## Test the page of `muster view` in headless Chromium (Debian: apt-get install chromium chromium-driver)
+	$(PYTEST) -m browser tests/browser
 
 check: $(READY) ## Lint, types, layers, budgets
 	$(BIN)/ruff format --check .
