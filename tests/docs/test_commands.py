@@ -32,7 +32,7 @@ REGISTRY = "registry.example.com/team"
 IMAGE = f"{REGISTRY}/muster@sha256:47f55cd2a0ba6a1e6ab5ac1b0bd1bd6ee4cb1a4c3d41a1ec5e4a5b0fa2d9a111"
 RELEASED = {f"REGISTRY={REGISTRY}", "PUSH=1", f"VERSION={project_version()}", f"IMAGE={IMAGE}"}
 """Settings of `make images` and `make release`, which tests/packages/test_release.py runs with these."""
-STAYS = {"run", "record", "apiserver"}
+STAYS = {"run", "record", "apiserver", "view"}
 """Commands that run until they are stopped; their options are read. test_tutorial.py runs them."""
 
 

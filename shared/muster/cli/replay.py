@@ -73,6 +73,7 @@ def command(
             event_of(request)  # the file is refused before any event is delivered
         snapshots = read_snapshots(object_files)
         if page is not None:
+            page.parent.mkdir(parents=True, exist_ok=True)
             page.write_text(recorded_page(recorded(requests, snapshots), event_files[0].name))
         chosen = choose_for(objects_of_events(requests), snapshots, moment)
         objects = chosen.objects

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,3 +172,12 @@ def test_a_shell_completes(kubeconfig: str, typed: str, completed: list[str]) ->
     asked = {"_MUSTER_COMPLETE": "bash_complete", "KUBECONFIG": kubeconfig, **words}
     result = CliRunner().invoke(main, [], env=asked)
     assert [line.partition(",")[2] for line in result.stdout.splitlines()] == completed
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_a_shell_is_told_how_to_complete(shell: str) -> None:
+    """By the line of docs/look.md."""
+    line = "_MUSTER_COMPLETE=bash_source muster"
+    assert line in (Path(__file__).parents[3] / "docs/look.md").read_text()
+    result = CliRunner().invoke(main, [], env={"_MUSTER_COMPLETE": f"{shell}_source"})
+    assert "_muster_completion" in result.stdout
