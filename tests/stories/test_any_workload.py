@@ -53,6 +53,17 @@ def test_a_gang_of_plain_pods_is_told_everywhere() -> None:
         stage.until("an Event", lambda: "Scheduled" in {event["reason"] for event in stage.all("Event")})
 
 
+def test_a_podgroup_of_the_users_own_stays_as_it_is() -> None:
+    """Pods that name it lose their gate, and start as it says."""
+    with LocalStage() as stage:
+        group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": {"name": "sweep"}}
+        created = stage.create(group | {"spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}})
+        stage.create(a_pod(1))
+        stage.until("it is bound", lambda: stage.bound() == 1)
+        (found,) = stage.all("PodGroup")
+        assert (found["spec"], found["metadata"]["uid"]) == (created["spec"], created["metadata"]["uid"])
+
+
 def _told(cluster: Versioned, now: datetime) -> list[str]:
     """Return the reasons of the Events that a sweep would make at a time."""
     ref = GatheredGroup("scheduling.k8s.io/v1beta1", "PodGroup", TEAM, "sweep")
