@@ -127,7 +127,7 @@ def begin_story(request: pytest.FixtureRequest, stage: RealStage) -> Iterator[Ca
 
 @pytest.fixture
 def story(begin_story: Callable[..., RealStory]) -> RealStory:
-    """A story in a namespace with the label that enables mark-jobs."""
+    """A story in a namespace with the label that enables mark-jobs and mark-jobsets."""
     return begin_story()
 
 

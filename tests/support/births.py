@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.policy import group_labels
-from muster.simulator.admitted import admitted
+from muster.simulator.admitted import admitted, marked
 
 ENABLED = {group_labels.NAMESPACE_SWITCH: "enabled"}
 
@@ -39,9 +39,18 @@ def label_at_birth(job: dict[str, Any], namespace_labels: Mapping[str, str] = EN
     """The group label that a Job's template gets; None if it is left alone."""
     given, label = (
         (each["spec"]["template"].get("metadata", {}).get("labels") or {}).get(group_labels.GROUP)
-        for each in (job, admitted(_json(job), namespace_labels))
+        for each in (job, marked(_json(job), namespace_labels))
     )
     return label if given is None else None
+
+
+def groups_at_birth(jobset: dict[str, Any]) -> dict[str, str]:
+    """The group labels that the templates of a JobSet have after its creation, by replicatedJob."""
+    return {
+        job["name"]: job["template"]["spec"]["template"]["metadata"]["labels"][group_labels.GROUP]
+        for job in marked(_json(jobset), ENABLED)["spec"]["replicatedJobs"]
+        if group_labels.GROUP in (job["template"]["spec"]["template"]["metadata"].get("labels") or {})
+    }
 
 
 def _gates(pod: Mapping[str, Any]) -> set[str]:

@@ -18,7 +18,8 @@ from muster.policy import group_labels
 from muster.policy.owners.job import Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.trainjob import TrainJob
-from tests.support.births import label_at_birth, pod_at_birth
+from muster.simulator.admitted import marked
+from tests.support.births import ENABLED, pod_at_birth
 from tests.support.planning import Observed
 
 Object = dict[str, Any]
@@ -84,10 +85,11 @@ def a_replicated_job(
     return entry
 
 
-def a_jobset(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
-    """Return the JobSet `llama` of these replicatedJobs; by default one, of two workers."""
+def a_jobset(*entries: Object, modifiers: Iterable[Modifier] = (), enabled: bool = True) -> Object:
+    """Return the JobSet `llama` of these replicatedJobs, by default two workers, as created if enabled."""
     spec = {"replicatedJobs": list(entries or [a_replicated_job()]), "network": {"enableDNSHostnames": True}}
-    return an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "llama", JOBSET_UID, with_spec(**spec), *modifiers)
+    made = an_object("jobset.x-k8s.io/v1alpha2", "JobSet", "llama", JOBSET_UID, with_spec(**spec), *modifiers)
+    return marked(made, ENABLED) if enabled else made
 
 
 def a_trainjob(*modifiers: Modifier) -> Object:
@@ -96,14 +98,16 @@ def a_trainjob(*modifiers: Modifier) -> Object:
     return an_object("trainer.kubeflow.org/v1alpha1", "TrainJob", "llama", TRAINJOB_UID, spec, *modifiers)
 
 
-def a_jobset_of_trainjob(*entries: Object, modifiers: Iterable[Modifier] = ()) -> Object:
+def a_jobset_of_trainjob(
+    *entries: Object, modifiers: Iterable[Modifier] = (), enabled: bool = True
+) -> Object:
     """Return the JobSet that the Trainer creates for `a_trainjob()`; by default one `node` of two pods."""
     replicated_jobs = entries or (a_replicated_job("node", step="trainer"),)
-    return a_jobset(*replicated_jobs, modifiers=(owned_by(a_trainjob()), *modifiers))
+    return a_jobset(*replicated_jobs, modifiers=(owned_by(a_trainjob()), *modifiers), enabled=enabled)
 
 
 def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) -> Object:
-    """Return the Job that JobSet creates from an entry, labelled as mark-jobs labels it when enabled."""
+    """Return the Job that JobSet creates from an entry."""
     replicated_job = next(job for job in jobset["spec"]["replicatedJobs"] if job["name"] == entry)
     template = copy.deepcopy(replicated_job["template"])
     keys = {
@@ -118,9 +122,6 @@ def a_child_job(jobset: Object, entry: str, index: int, *modifiers: Modifier) ->
     metadata = template["metadata"]
     job["metadata"]["labels"] = {**(metadata.get("labels") or {}), **keys}
     job["metadata"]["annotations"] = dict(metadata.get("annotations") or {})
-    group = label_at_birth(job)
-    if group is not None:
-        job["spec"]["template"]["metadata"]["labels"][group_labels.GROUP] = group
     return _modified(job, modifiers)
 
 

@@ -15,7 +15,6 @@ from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace, Pod
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import CompositePodGroup, PodGroup, PriorityClass, Workload
-from muster.policy import group_labels
 from muster.policy import resolve as resolving
 from muster.policy.model import Decision, NoOp
 from muster.policy.owners import known_kind_of, workload_name
@@ -89,13 +88,11 @@ def resolve(given: Observed) -> ResolvedOwner | NoOp:
 def pod_sets_of(
     owner: OwnerObject,
     jobset: JobSet | None,
-    namespace_labels: Mapping[str, str],
     classes: Collection[PriorityClass] = (),
 ) -> OwnerPodSets:
-    """The pod sets of an owner in a namespace with these labels."""
+    """The pod sets of an owner."""
     runner = owner if jobset is None else jobset
-    enabled = namespace_labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
-    templates = known_kind_of(runner).pod_sets(runner, enabled)
+    templates = known_kind_of(runner).pod_sets(runner, {})
     sets = OwnerPodSets(owner.ref, runner.ref, workload_name(owner), templates)
     return sets.with_classes(classes)
 

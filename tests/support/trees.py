@@ -26,7 +26,7 @@ from tests.support.planning import Observed
 
 CHAT = "llama-chat-22222222"
 GROUPS = {name: f"llama-{name}-22222222" for name in ("prefill", "decode")}
-JOBSET = a_jobset(a_replicated_job("prefill"), a_replicated_job("decode"))
+JOBSET = a_jobset(*(a_replicated_job(name, label=name) for name in GROUPS))
 PREFILL, DECODE = (a_child_job(JOBSET, name, 0) for name in GROUPS)
 
 

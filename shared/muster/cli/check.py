@@ -49,7 +49,9 @@ _KNATIVE = (
     (Resource("sources.knative.dev", "v1", "apiserversources", "ApiServerSource"), "Knative Eventing"),
     (KNATIVE_SERVICES, "Knative Serving"),
 )
-_POLICIES = ("muster-mark-jobs", "muster-schedule-jobs", "muster-stamp-pods", "muster-stamp-gangs")
+_POLICIES = tuple(
+    f"muster-{name}" for name in ("mark-jobs", "mark-jobsets", "schedule-jobs", "stamp-pods", "stamp-gangs")
+)
 _JUDGES = tuple(
     Resource("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
     for plural, kind in (

@@ -14,14 +14,14 @@ from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.meta import KubernetesObject
 from muster.objects.resources import is_known
 from muster.objects.text import counted
-from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
+from muster.policy.group_labels import NAMESPACE_SWITCH
 from muster.policy.model import Plan, Verb
 from muster.policy.owners import owner_kind
 from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object, Objects
 from muster.runtime.http.responses import first_fault
-from muster.simulator.admitted import admitted
+from muster.simulator.admitted import marked
 from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset import with_defaults
@@ -212,7 +212,7 @@ def _example_of(runtime: Object, namespace: str, notes: list[str]) -> Object:
 
 
 def _add_what_owners_get(assumed: AssumedObjects, namespace: str) -> None:
-    """Add namespaces, the JobSets of TrainJobs, and the group labels of Jobs."""
+    """Add namespaces, the JobSets of TrainJobs, and the group labels of Jobs and JobSets."""
     namespaces = {body["metadata"]["name"]: body for body in assumed.objects if body["kind"] == "Namespace"}
     for name in sorted({owner["metadata"]["namespace"] for owner in assumed.owners} - set(namespaces)):
         assumed.notes.append(
@@ -224,10 +224,12 @@ def _add_what_owners_get(assumed: AssumedObjects, namespace: str) -> None:
     jobsets = {_place(body) for body in assumed.objects if body["kind"] == "JobSet"}
     for owner in list(assumed.owners):
         try:
+            made = owner
             if owner["kind"] == "TrainJob" and _place(owner) not in jobsets:
-                assumed.objects.append(_made_by_trainer(owner, assumed, namespace))
-            if owner["kind"] == "Job":
-                _label_pod_template(owner, namespaces[owner["metadata"]["namespace"]])
+                made = _made_by_trainer(owner, assumed, namespace)
+                assumed.objects.append(made)
+            if made["kind"] != "TrainJob":
+                _label_pod_templates(made, namespaces[owner["metadata"]["namespace"]])
         except BadFileError as error:
             assumed.faults.append((owner, error))
             assumed.owners.remove(owner)
@@ -283,14 +285,9 @@ def _marked(runtime: Object, notes: list[str]) -> Object:
     return runtime
 
 
-def _label_pod_template(job: Object, namespace: Object) -> None:
-    """Add the group label to a Job's pod template, as the admission policy mark-jobs does."""
+def _label_pod_templates(owner: Object, namespace: Object) -> None:
+    """Add the group labels to the pod templates of a Job or JobSet, as the admission policies do."""
     try:
-        stored = admitted(job, namespace["metadata"].get("labels") or {})
+        owner["spec"] = marked(owner, namespace["metadata"].get("labels") or {})["spec"]
     except ApiError as error:
-        raise BadFileError(f"Job {job['metadata']['name']}", error.message) from None
-    group = (stored["spec"]["template"].get("metadata") or {}).get("labels", {}).get(GROUP)
-    if group is not None:
-        template = job["spec"]["template"]
-        metadata = template["metadata"] = template.get("metadata") or {}
-        metadata["labels"] = {**(metadata.get("labels") or {}), GROUP: group}
+        raise BadFileError(f"{owner['kind']} {owner['metadata']['name']}", error.message) from None

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 from pydantic import ValidationError
 
-from muster.cli.advice import separate_gangs, why_not_marked
+from muster.cli.advice import why_not_marked
 from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
 from muster.cli.common import STDIN, BadInput, CommandError, echo_wrapped, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
@@ -372,9 +372,8 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
         if resolved.failure.reason == Reason.PODS_DIFFER:
             yield "the scheduler places no pods of different priority in one group, not even one by one"
         return
-    yield from (f"{Reason.HOLDS_WHILE_WAITING}: {stage}" for stage in resolved.stages)
+    yield from (f"{Reason.HOLDS_WHILE_WAITING}: {message}" for message in resolved.blocking)
     yield from (f"{Reason.ENDS_WHEN_EVICTED}: {message}" for message in resolved.fragile)
-    yield from separate_gangs(resolved)
     gangs = [group for group in resolved.tree if group.gang]
     policy = resolved.policy.workload
     if policy is not None and policy.scheduling_timeout_seconds is not None:

@@ -13,7 +13,7 @@ from muster.objects.resources import MUTATING_ADMISSION_POLICIES, Resource
 from muster.policy.group_labels import MUSTER
 from muster.runtime import steps
 
-_POLICIES = ("muster-mark-jobs", "muster-stamp-pods")
+_POLICIES = ("muster-mark-jobs", "muster-mark-jobsets", "muster-stamp-pods")
 """The admission policies without which no pod gets a group."""
 
 _UNREAD, _UNSERVED = "could not be read", "is not served here"

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from muster.cli.advice import separate_gangs, why_not_marked, why_unmarked
+from muster.cli.advice import why_not_marked, why_unmarked
 from muster.cli.common import BadInput, echo_data, output_option, path_of
 from muster.cli.dry_run import (
     DEFAULT_NAMESPACE,
@@ -245,12 +245,10 @@ def _in_owner(cluster: DryRunCluster, owner: Object, namespaces: Collection[str]
             return
         if resolved.failure is not None:
             yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
-        for stage in resolved.stages:
-            yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), str(stage)
+        for message in resolved.blocking:
+            yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), message
         for message in resolved.fragile:
             yield Severity.WARNING, str(Reason.ENDS_WHEN_EVICTED), message
-        for message in separate_gangs(resolved):
-            yield Severity.WARNING, "SeparateGangs", message
     except ValidationError as error:
         path, message = first_fault(error)
         yield Severity.ERROR, str(Reason.UNREADABLE_OBJECT), f"{path}: {message}"

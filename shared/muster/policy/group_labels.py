@@ -49,7 +49,7 @@ GATED = "muster.dev/gated"
 
 OPTED_OUT = "none"
 NAMESPACE_SWITCH = "muster.dev/gang-jobs"
-"""Label of a namespace; `enabled` lets mark-jobs act in it."""
+"""Label of a namespace; `enabled` lets mark-jobs and mark-jobsets act in it."""
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"
@@ -179,11 +179,6 @@ def completion_index(labels: Mapping[str, str]) -> int:
 def job_index(labels: Mapping[str, str]) -> int:
     """Return the job index in the labels of a Job or pod; 0 if it is missing or invalid."""
     return int(_index_text(labels, JOB_INDEX))
-
-
-def group_of_replicated_job(name: str, ancestor_step: str) -> str:
-    """Return the default group of a replicatedJob: its name, but `trainer` for the Trainer's `node`."""
-    return "trainer" if name == "node" and ancestor_step == "trainer" else name
 
 
 def is_musters(labels: Mapping[str, str]) -> bool:

@@ -36,10 +36,9 @@ from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
 from muster.policy.tree.validation import (
-    Stage,
+    blocking_gangs,
     exceeds_limits,
     gangs_ended_by_eviction,
-    holding_stages,
     too_many_composites,
     validate_tree,
 )
@@ -60,7 +59,8 @@ class LiveOwner:
         other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
         other_owner: another existing owner whose UID is in the labels of `workload`; None if there is none.
         sources: the policy sources of the owner, highest first.
-        unmarked: whether it is opted in, but a Job of its JobSet has no group label, as one created before.
+        groups_of_jobs: the groups of the Jobs of a JobSet without group labels, by replicatedJob: earlier
+            versions labelled the Jobs.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
         pod_group: the subject, if it is a PodGroup.
     """
@@ -74,15 +74,20 @@ class LiveOwner:
     other_workloads: tuple[Workload, ...] = ()
     other_owner: OwnerObject | None = None
     sources: tuple[PolicySource, ...] = ()
-    unmarked: bool = False
+    groups_of_jobs: Mapping[str, str] = field(default_factory=dict)
     as_of: str = ""
     pod_group: PodGroup | None = None
 
     @property
     def opted_in(self) -> bool:
-        """Whether its namespace has the label by which mark-jobs writes group labels."""
+        """Whether its namespace has the label by which new owners get group labels."""
         labels = self.namespace.metadata.labels if self.namespace is not None else {}
         return labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
+
+    @property
+    def unmarked(self) -> bool:
+        """Whether it is opted in, but has a template without a group label, as one created before."""
+        return self.opted_in and self.runner is not None and self.runner.unmarked and not self.groups_of_jobs
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -130,7 +135,7 @@ class ResolvedOwner:
         tree: its groups; empty if they are too many.
         failure: why the groups cannot be made; None if they can.
         own: the Workload of the user's own that takes the place of Muster's.
-        stages: its groups that hold nodes while others of them wait.
+        blocking: how its gangs can block those of another such owner for ever.
         fragile: why Jobs of it fail when a gang is evicted as a whole.
     """
 
@@ -141,7 +146,7 @@ class ResolvedOwner:
     failure: GroupingFailure | None = None
     own: Workload | None = None
     policy: EffectivePolicy = DEFAULT
-    stages: tuple[Stage, ...] = ()
+    blocking: tuple[str, ...] = ()
     fragile: tuple[str, ...] = ()
 
     @property
@@ -269,7 +274,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
         return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: {UPSTREAM_GROUPS}")
     # Skip if no pod template names a group.
-    templates = known_kind_of(runner).pod_sets(runner, live.opted_in and not live.unmarked)
+    templates = known_kind_of(runner).pod_sets(runner, live.groups_of_jobs)
     pod_sets = OwnerPodSets(owner.ref, runner.ref, workload_name(owner), templates)
     unlabelled = _unlabelled(pod_sets, owner)
     if unlabelled is not None:
@@ -296,8 +301,10 @@ def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()
     resolved = _under_policy(identified) if own is None else _under_own_workload(identified, own)
     if identified.too_many is not None:
         return replace(resolved, failure=identified.too_many)
-    stages, fragile = holding_stages(resolved.tree), gangs_ended_by_eviction(resolved.tree)
-    return replace(resolved, stages=tuple(stages), fragile=tuple(fragile))
+    policy = resolved.policy.workload
+    asked = own is not None or (policy is not None and bool(policy.groups))
+    blocking, fragile = blocking_gangs(resolved.tree, asked=asked), gangs_ended_by_eviction(resolved.tree)
+    return replace(resolved, blocking=tuple(blocking), fragile=tuple(fragile))
 
 
 def reason_to_skip(live: LiveOwner) -> NoOp | None:

@@ -188,11 +188,6 @@ def job(
     }
 
 
-def _child(replicated_job: str, ancestor: str = "") -> dict[str, str]:
-    labels = {"jobset.sigs.k8s.io/jobset-uid": UID, "jobset.sigs.k8s.io/replicatedjob-name": replicated_job}
-    return {**labels, "trainer.kubeflow.org/trainjob-ancestor-step": ancestor} if ancestor else labels
-
-
 JOBS: dict[str, tuple[Object, str | None]] = {
     "an Indexed Job of several pods at once is one gang": (job(), "main"),
     "a Job of one pod is none": (job(parallelism=1, completions=1), None),
@@ -200,12 +195,11 @@ JOBS: dict[str, tuple[Object, str | None]] = {
     "a Job without completion indexes is none": (job(completionMode="NonIndexed"), None),
     "a CronJob's Job is none unless labelled": (job(owner=_owner("CronJob", controller=True)), None),
     "an owner that is no controller does not count": (job(owner=_owner("Note", controller=False)), "main"),
-    "a JobSet's child takes its replicatedJob's name": (job(labels=_child("launcher")), "launcher"),
-    "the Trainer's node is called trainer": (job(labels=_child("node", "trainer")), "trainer"),
+    "a JobSet's Job has the label of its template": (job(owner=_owner("JobSet", controller=True)), None),
     "a group label written by hand stays": (job(template_labels={"muster.dev/group": "mine"}), None),
     "a group of one's own stays": (job(pod_spec={"schedulingGroup": {"podGroupName": "mine"}}), None),
     "a Job grouped upstream is left alone": (
-        job(labels=_child("node"), annotations={"scheduling.k8s.io/group-template-name": ""}),
+        job(annotations={"scheduling.k8s.io/group-template-name": ""}),
         None,
     ),
     "Volcano's Job is left alone": (job(pod_spec={"schedulerName": "volcano"}), None),
@@ -219,4 +213,122 @@ JOBS: dict[str, tuple[Object, str | None]] = {
     ),
     "a Job that names the node of its pods is left alone": (job(pod_spec={"nodeName": "node-1"}), None),
     "a system priority is left alone": (job(pod_spec={"priorityClassName": "system-node-critical"}), None),
+}
+
+
+def jobset(*replicated_jobs: Object, **spec: Any) -> Object:
+    """A JobSet of these replicatedJobs."""
+    body = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "variant"}}
+    return {**body, "spec": {"replicatedJobs": list(replicated_jobs), **spec}}
+
+
+def replicated_job(
+    name: str, step: str = "", after: tuple[str, ...] = (), status: str = "Ready", **of_job: Any
+) -> Object:
+    """A replicatedJob with an ancestor step of the Trainer, after others; the rest as of a Job."""
+    made = job(**of_job)
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": step} if step else {}
+    metadata = {"labels": labels, "annotations": made["metadata"]["annotations"]}
+    entry = {"name": name, "template": {"metadata": metadata, "spec": made["spec"]}}
+    return {**entry, "dependsOn": [{"name": one, "status": status} for one in after]} if after else entry
+
+
+_PS, _WORKER = replicated_job("ps"), replicated_job("worker")
+_DATA, _MODEL = (
+    replicated_job(f"{what}-initializer", f"{what}-initializer") for what in ("dataset", "model")
+)
+_HIGH: Object = {"pod_spec": {"priorityClassName": "high"}}
+_BOTH = {"ps": "main", "worker": "main"}
+
+JOBSETS: dict[str, tuple[Object, dict[str, str]]] = {
+    "replicatedJobs that start together are one gang": (jobset(_PS, _WORKER), _BOTH),
+    "a single one gives the gang its name": (jobset(_WORKER), {"worker": "worker"}),
+    "with InOrder each is a gang": (
+        jobset(_PS, _WORKER, startupPolicy={"startupPolicyOrder": "InOrder"}),
+        {"ps": "ps", "worker": "worker"},
+    ),
+    "one that waits for another is a gang of its own": (
+        jobset(_PS, _WORKER, replicated_job("evaluator", after=("worker",))),
+        {**_BOTH, "evaluator": "evaluator"},
+    ),
+    "those that wait for the same are one gang": (
+        jobset(
+            replicated_job("data"),
+            replicated_job("ps", after=("data",)),
+            replicated_job("worker", after=("data",)),
+        ),
+        {"data": "data", **_BOTH},
+    ),
+    "those that wait for it in another state are not": (
+        jobset(
+            replicated_job("data"),
+            replicated_job("ps", after=("data",)),
+            replicated_job("worker", "", ("data",), "Complete"),
+        ),
+        {"data": "data", "ps": "ps", "worker": "worker"},
+    ),
+    "a second gang of several has the name of its first": (
+        jobset(_PS, _WORKER, replicated_job("a", after=("ps",)), replicated_job("b", after=("ps",))),
+        {**_BOTH, "a": "a", "b": "a"},
+    ),
+    "a replicatedJob called main stays apart from those before it": (
+        jobset(_PS, _WORKER, replicated_job("main", after=("ps", "worker"))),
+        {"ps": "ps", "worker": "ps", "main": "main"},
+    ),
+    "a torch TrainJob's node is its trainer": (
+        jobset(replicated_job("node", "trainer")),
+        {"node": "trainer"},
+    ),
+    "of an MPI TrainJob the nodes are the trainer, not the launcher that waits for them": (
+        jobset(replicated_job("node"), replicated_job("launcher", "trainer", ("node",))),
+        {"node": "trainer", "launcher": "launcher"},
+    ),
+    "and the launcher is in their gang where it starts with them": (
+        jobset(replicated_job("node"), replicated_job("launcher", "trainer")),
+        {"node": "trainer", "launcher": "trainer"},
+    ),
+    "the trainer of another runtime has another name": (
+        jobset(replicated_job("worker", "trainer"), replicated_job("ps")),
+        {"worker": "trainer", "ps": "trainer"},
+    ),
+    "initializers are groups of their own": (
+        jobset(
+            _DATA, _MODEL, replicated_job("node", "trainer", ("dataset-initializer", "model-initializer"))
+        ),
+        {
+            "dataset-initializer": "dataset-initializer",
+            "model-initializer": "model-initializer",
+            "node": "trainer",
+        },
+    ),
+    "priorities that differ make no common gang": (
+        jobset(replicated_job("driver", **_HIGH), _PS, _WORKER),
+        {"driver": "driver", **_BOTH},
+    ),
+    "schedulers that differ make none": (
+        jobset(replicated_job("driver", pod_spec={"schedulerName": "mine"}), _PS, _WORKER),
+        {"driver": "driver", **_BOTH},
+    ),
+    "a template with a group for each Job is apart": (
+        jobset(replicated_job("driver", template_labels={"muster.dev/group-per": "job"}), _PS, _WORKER),
+        {"driver": "driver", **_BOTH},
+    ),
+    "a label written by hand stays, and the others are a gang": (
+        jobset(replicated_job("driver", template_labels={"muster.dev/group": "none"}), _PS, _WORKER),
+        {"driver": "none", **_BOTH},
+    ),
+    "pods that others group get no label": (
+        jobset(
+            replicated_job("a", pod_spec={"schedulerName": "volcano"}),
+            replicated_job("b", pod_spec={"schedulingGroup": {"podGroupName": "mine"}}),
+            replicated_job("c", pod_spec={"priorityClassName": "system-node-critical"}),
+            replicated_job("d", pod_spec={"nodeName": "node-1"}),
+            replicated_job("e", template_labels={"scheduling.x-k8s.io/pod-group": "theirs"}),
+            replicated_job("f", template_annotations={"scheduling.k8s.io/group-name": "theirs"}),
+            replicated_job("g", annotations={"scheduling.k8s.io/group-template-name": ""}),
+            _PS,
+            _WORKER,
+        ),
+        _BOTH,
+    ),
 }

@@ -8,12 +8,25 @@ from typing import Any
 import pytest
 
 from muster.data import EVENTING
-from muster.policy import group_labels
-from muster.simulator.apiserver import ApiServer
+from muster.objects.resources import JOBSETS as JOBSETS_OF
+from muster.policy import group_labels, limits
+from muster.policy.group_labels import GROUP
+from muster.policy.owners.jobset import JobSetSpec, default_groups
+from muster.simulator.apiserver import ApiServer, resource_definitions
 from tests.cluster import manifests
 from tests.cluster.api import KubernetesApi
 from tests.cluster.processes import until
-from tests.contract.admission.admission_variants import JOB, JOBS, LABEL, PODS, job, pod
+from tests.contract.admission.admission_variants import (
+    JOB,
+    JOBS,
+    JOBSETS,
+    LABEL,
+    PODS,
+    job,
+    jobset,
+    pod,
+    replicated_job,
+)
 from tests.contract.conftest import EVERY_SERVER, Servers
 from tests.support.births import stamp_between
 
@@ -31,6 +44,7 @@ def api(servers: Servers, request: pytest.FixtureRequest) -> Iterator[Kubernetes
     if request.param == "embedded":
         with ApiServer() as server:
             api = KubernetesApi(server.url)
+            server.load(resource_definitions("jobset"))
             manifests.apply(api, [*namespaces, *policies])
             yield api
         return
@@ -63,6 +77,27 @@ def test_the_policy_labels_jobs(api: KubernetesApi, made: dict[str, Any], label:
     assert _label(api, "variants-out", made) == before
 
 
+@pytest.mark.parametrize(("made", "groups"), [pytest.param(*case, id=name) for name, case in JOBSETS.items()])
+def test_the_policy_labels_jobsets(api: KubernetesApi, made: dict[str, Any], groups: dict[str, str]) -> None:
+    """The API server stores the templates with these group labels, and mark_runtime computes the same."""
+    assert _groups(api, "variants-in", made) == groups
+    spec = JobSetSpec.model_validate(made["spec"], by_alias=True)
+    by_hand = {one.name: one.template.spec.template.metadata.labels for one in spec.replicated_jobs}
+    given = {name: labels[GROUP] for name, labels in by_hand.items() if GROUP in labels}
+    assert {**given, **default_groups(spec, by_hand)} == groups
+    assert _groups(api, "variants-out", made) == given
+
+
+def test_a_jobset_of_many_templates_stays_within_the_limit_of_cost(
+    api: KubernetesApi, request: pytest.FixtureRequest
+) -> None:
+    """As many as the functions take are labelled, more are left alone; the embedded server takes fewer."""
+    most = 50 if "embedded" in request.node.name else limits.REPLICATED_JOBS
+    many = [replicated_job(f"part-{number}") for number in range(limits.REPLICATED_JOBS + 1)]
+    assert set(_groups(api, "variants-in", jobset(*many[:most])).values()) == {"main"}
+    assert _groups(api, "variants-in", jobset(*many)) == {}
+
+
 @pytest.mark.parametrize(
     ("born", "stamp"), [pytest.param(*case, id=name) for name, case in PODS.items() if case[1]]
 )
@@ -72,9 +107,19 @@ def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp:
 
 
 def _at_work(api: KubernetesApi) -> bool:
-    """Return whether both policies act: each is compiled some time after it was created."""
+    """Return whether all policies act: each is compiled some time after it was created."""
     stamped, labelled = _born(api, pod(LABEL, JOB)), _label(api, "variants-in", job())
-    return "schedulingGroup" in stamped["spec"] and labelled == "main"
+    groups = _groups(api, "variants-in", jobset(replicated_job("worker")))
+    return "schedulingGroup" in stamped["spec"] and labelled == "main" and groups != {}
+
+
+def _groups(api: KubernetesApi, namespace: str, sent: dict[str, Any]) -> dict[str, str]:
+    stored = api.must("POST", JOBSETS_OF.path("", namespace), sent, query=DRY_RUN)
+    labels = {
+        one["name"]: one["template"]["spec"]["template"]["metadata"].get("labels") or {}
+        for one in stored["spec"]["replicatedJobs"]
+    }
+    return {name: its[GROUP] for name, its in labels.items() if GROUP in its}
 
 
 def _born(api: KubernetesApi, sent: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,9 @@ workload:
 def test_a_tree_of_four_levels_is_placed_as_a_whole(story: RealStory) -> None:
     """Room for three of the four pods: no pod runs. With room for all, each level names the one above it."""
     story.add_nodes(1, cpu=3)
-    story.create(with_policy(a_jobset("deep", {"prefill": (1, 2), "decode": (1, 2)}), FOUR_LEVELS))
+    story.create(
+        with_policy(a_jobset("deep", {"prefill": (1, 2), "decode": (1, 2)}, apart=True), FOUR_LEVELS)
+    )
     story.wait("no gate is left", lambda now: len(now.pods()) == 4 and not any(map(now.gates, now.pods())))
     story.recording.quiet()
     assert story.running() == 0

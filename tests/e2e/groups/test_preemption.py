@@ -69,7 +69,8 @@ def test_disruption_mode_single_preempts_members_one_by_one(story: RealStory) ->
 def test_a_tree_of_gangs_is_evicted_as_a_whole(story: RealStory) -> None:
     """The victims are all pods below the highest group with `disruptionMode: all`."""
     story.add_nodes(1, cpu=4)
-    story.create(with_policy(a_jobset("low", {"prefill": (1, 2), "decode": (1, 2)}, max_restarts=5), TREE))
+    low = a_jobset("low", {"prefill": (1, 2), "decode": (1, 2)}, max_restarts=5, apart=True)
+    story.create(with_policy(low, TREE))
     story.wait("the tree runs", lambda now: now.running() == 4)
     story.wait_for_true("JobSet", "low", "PodGroupsScheduled")
     (zone,) = story.recording.now("CompositePodGroup").values()

@@ -34,7 +34,7 @@ def test_a_job_is_scaled_to_zero_to_one_and_up_again(story: RealStory) -> None:
 def test_one_of_several_groups_is_resized_and_the_others_are_not(story: RealStory) -> None:
     """The Workload's other template stays as it is: the API server forbids to leave one out."""
     story.add_nodes(1)
-    story.create(a_jobset("pair", {"left": (1, 3), "right": (1, 2)}))
+    story.create(a_jobset("pair", {"left": (1, 3), "right": (1, 2)}, apart=True))
     story.wait("five pods run", lambda now: now.running() == 5)
     story.finish_pods(story.running_of("left")[:1])
     story.wait("left is a gang of two", lambda now: now.policy("left") == GANG_OF[2])

@@ -74,7 +74,7 @@ def test_an_elastic_jobset_is_scaled_and_its_gang_follows(story: RealStory) -> N
     JobSet refuses to scale one to zero, not even with the gate.
     """
     story.add_nodes(2)
-    jobset = story.create(a_jobset("sim", {"driver": (1, 1), "workers": (2, 2)}))
+    jobset = story.create(a_jobset("sim", {"driver": (1, 1), "workers": (2, 2)}, apart=True))
     story.wait("five pods run", lambda now: now.running() == 5)
     for pods in (3, 1, 2):
         scale(story, jobset, "workers", pods)
@@ -148,7 +148,7 @@ def test_settings_stand_at_every_level_of_a_tree_that_allows_them(story: RealSto
     node = f"{story.namespace}-1"
     one_device(story, node)
     jobset = with_policy(
-        a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2), "router": (1, 1)}), AT_EVERY_LEVEL
+        a_jobset("chat", {"prefill": (1, 2), "decode": (1, 2), "router": (1, 1)}, apart=True), AT_EVERY_LEVEL
     )
     one_class = story.priority_class("polite", 1000, preemptionPolicy="Never")
     for entry in jobset["spec"]["replicatedJobs"]:

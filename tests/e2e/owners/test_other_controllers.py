@@ -75,7 +75,7 @@ def test_a_gang_that_exclusive_placement_cannot_start_runs_pod_by_pod(story: Rea
 
 
 def test_a_label_from_runtime_patches_names_the_group(story: RealStory) -> None:
-    """The label of a TrainJob's own patch wins over the name that mark-jobs would write."""
+    """The label of a TrainJob's own patch wins over the name that mark-jobsets would write."""
     story.add_nodes(1)
     template = {"metadata": {"labels": {"muster.dev/group": "patched"}}}
     job = {"name": "node", "template": {"spec": {"template": template}}}

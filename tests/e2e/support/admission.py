@@ -6,10 +6,14 @@ later; on a busy machine the next request of a story would come before that.
 
 from __future__ import annotations
 
+from muster.objects.resources import JOBSETS
 from tests.cluster.api import KubernetesApi
 from tests.cluster.processes import until
 from tests.contract.bodies import core, job, jobs, pod
+from tests.e2e.support.owners import a_jobset
 from tests.support.births import metadata_of_pods
+
+_GROUP = "muster.dev/group"
 
 _DRY_RUN = {"dryRun": "All"}
 
@@ -20,12 +24,14 @@ def policies_at_work(api: KubernetesApi, namespace: str) -> bool:
 
 
 def labels_jobs(api: KubernetesApi, namespace: str) -> bool:
-    """Return whether a Job created now would be labelled."""
+    """Return whether a Job and a JobSet created now would be labelled; native-jobs asks upstream for Jobs."""
     probe = job("probe", completionMode="Indexed", parallelism=2, completions=2)
-    # A Job of a JobSet, because with the overlay native-jobs plain Jobs are not labelled.
-    probe["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-uid": "12345678"}
-    job_as_admitted = api.must("POST", jobs(namespace), probe, query=_DRY_RUN)
-    return "muster.dev/group" in job_as_admitted["spec"]["template"]["metadata"].get("labels", {})
+    spec = api.must("POST", jobs(namespace), probe, query=_DRY_RUN)["spec"]
+    if "scheduling" not in spec and _GROUP not in str(spec["template"]["metadata"]):
+        return False
+    jobset = a_jobset("probe", {"workers": (1, 1)})
+    answer = api.request("POST", JOBSETS.path("", namespace), jobset, query=_DRY_RUN)
+    return answer.status == 404 or _GROUP in str(answer.body["spec"])
 
 
 def stamps_pods(api: KubernetesApi, namespace: str) -> bool:

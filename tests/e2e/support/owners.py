@@ -37,9 +37,14 @@ def a_job(
 
 
 def a_jobset(
-    name: str, replicated_jobs: dict[str, tuple[int, int]], *, cpu: int = 1, max_restarts: int = 0
+    name: str,
+    replicated_jobs: dict[str, tuple[int, int]],
+    *,
+    cpu: int = 1,
+    max_restarts: int = 0,
+    apart: bool = False,
 ) -> Object:
-    """Return a JobSet; `replicated_jobs` are (Jobs, pods of each Job) by name."""
+    """Return a JobSet; `replicated_jobs` are (Jobs, pods of each Job) by name; `apart`: labelled by it."""
     jobs = [
         {
             "name": job,
@@ -50,7 +55,7 @@ def a_jobset(
                     "parallelism": pods,
                     "completions": pods,
                     "backoffLimit": 0,
-                    "template": _template(cpu, {}),
+                    "template": _template(cpu, {"muster.dev/group": job} if apart else {}),
                 }
             },
         }

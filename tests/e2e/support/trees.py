@@ -12,7 +12,7 @@ POLICY = "workload: {groups: [{name: chat, groups: [{name: prefill}, {name: deco
 
 def chat(name: str = "chat", **failure_policy: Any) -> Object:
     """Return a JobSet of prefill and decode, two pods of two CPUs each, with a CompositePodGroup."""
-    jobset = a_jobset(name, {"prefill": (1, 2), "decode": (1, 2)}, cpu=2, max_restarts=2)
+    jobset = a_jobset(name, {"prefill": (1, 2), "decode": (1, 2)}, cpu=2, max_restarts=2, apart=True)
     jobset["metadata"]["annotations"] = {"muster.dev/pod-group-policy": POLICY}
     jobset["spec"]["failurePolicy"] |= failure_policy
     return jobset

@@ -96,7 +96,7 @@ def test_where_labels_and_policy_disagree_the_labels_to_add_are_printed(explaine
         (b.a_job(pods=7), ("EndsWhenEvicted", "backoffLimit 6")),
         (a_plain_job("workload: {onMembersLost: Fail}"), ("300 s", "its Jobs fail")),
         (
-            b.a_jobset(b.a_replicated_job("driver"), b.a_replicated_job("workers")),
+            b.a_jobset(*(b.a_replicated_job(name, label=name) for name in ("driver", "workers"))),
             ("driver and workers", "2 separate gangs"),
         ),
     ],
@@ -135,7 +135,7 @@ def test_locked_fields_and_who_locked_them_are_shown(explained: Explained) -> No
 
 def test_an_object_of_a_wrong_shape_is_reported_with_the_path(explained: Explained) -> None:
     """One line, exit status 2."""
-    jobset = b.a_jobset({"name": "a"})
+    jobset = b.a_jobset({"name": "a"}, enabled=False)
     result = explained(jobset)
     assert (result.exit_code, result.stdout) == (2, "")
     assert_names(result.stderr.splitlines()[-1], "JobSet", "llama", "spec.replicatedJobs[0].template")
@@ -170,12 +170,13 @@ def test_a_job_of_a_cluster_says_what_it_waits_for_and_since_when(
     assert_names(line_of(result.stdout, "note: "), "Muster is not installed here")
 
 
-@pytest.mark.parametrize("owner", [b.a_job(label=None), b.a_jobset(), b.a_trainjob()])
+@pytest.mark.parametrize("owner", [b.a_job(label=None), b.a_jobset(enabled=False), b.a_trainjob()])
 def test_the_cause_of_no_gang_and_of_plans_that_nothing_carries_out(owner: Any) -> None:
     """The same for every kind: the namespace, with the value of its label, and what is not installed."""
     mistaken = b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))
     policies = [o for o in load(EVENTING / "admission") if o["metadata"]["name"] != "muster-mark-jobs"]
-    created = [owner, b.a_jobset_of_trainjob()] if owner["kind"] == "TrainJob" else [owner]
+    made = b.a_jobset_of_trainjob(enabled=False)
+    created = [owner, made] if owner["kind"] == "TrainJob" else [owner]
 
     def told(*objects: Any) -> str:
         return explain(Snapshot(list(objects)), b.ref(owner), b.NOW, verbose=True)[0]
@@ -186,4 +187,5 @@ def test_the_cause_of_no_gang_and_of_plans_that_nothing_carries_out(owner: Any) 
     unlabelled = b.with_spec(template=b.a_job(label=None)["spec"]["template"])
     older = b.a_child_job(b.a_jobset(), "workers", 0, unlabelled)
     assert "was created before" in told(*created, older, b.a_namespace())
-    assert_names(told(*created, b.a_job(), b.a_namespace()), "nothing carries it out: ")
+    again = {"Job": b.a_job(), "JobSet": b.a_jobset(), "TrainJob": b.a_jobset_of_trainjob()}[owner["kind"]]
+    assert_names(told(*created[:1], again, b.a_namespace()), "nothing carries it out: ")

@@ -36,11 +36,11 @@ MISSPELT = b.template_labelled({"muster.dev/gruop": "main"})
 MISPLACED = b.labelled({"muster.dev/group": "main"})
 UNKNOWN = b.a_trainjob(b.with_spec(runtimeRef={"name": "ours"}))
 NOT_IN = b.a_namespace(b.labelled({"muster.dev/gang-jobs": "true"}))
-JOBSET = ("warning", "JobSet team-a/llama", "SeparateGangs")
+JOBSET = ("warning", "JobSet team-a/llama", "HoldsWhileWaiting")
 NO_GANG = ("warning", JOB, "NotMarked")
-ONE_LABEL = [b.a_replicated_job(name, label="all") for name in ("driver", "workers")]
+TOGETHER = [b.a_replicated_job(name) for name in ("driver", "workers")]
 BY_POLICY = a_policy("workload: {groups: [{name: driver}, {name: workers}]}")
-SEVERAL = [b.a_replicated_job(name) for name in ("driver", "workers")]
+SEVERAL = [b.a_replicated_job(name, label=name) for name in ("driver", "workers")]
 IN_ORDER = [b.a_replicated_job("driver"), b.a_replicated_job("workers", after=("driver",))]
 
 
@@ -108,7 +108,7 @@ CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_job(b.with_spec(completions=9), label="none")], set()),
     ([b.a_job(b.template_spec(nodeName="node-1"))], {("warning", JOB, "CannotBeGrouped")}),
     ([b.a_jobset(*SEVERAL)], {JOBSET}),
-    ([b.a_jobset(*ONE_LABEL)], set()),
+    ([b.a_jobset(*TOGETHER)], set()),
     ([b.a_jobset(*IN_ORDER)], set()),
     ([b.a_jobset(*SEVERAL, modifiers=(BY_POLICY,))], set()),
     ([a_gang("StatefulSet", "all", podManagementPolicy="Parallel")], set()),

@@ -30,7 +30,7 @@ def done(indexes: str) -> Any:
 def to_run(body: Object, jobs: list[Object], pods: list[Object] | None = None) -> dict[tuple[str, str], int]:
     """The pods that are still to run, by group and instance suffix."""
     jobset = JobSet.read(body) if body["kind"] == "JobSet" else None
-    owner = pod_sets_of(jobset or Job.read(body), jobset, {group_labels.NAMESPACE_SWITCH: "enabled"})
+    owner = pod_sets_of(jobset or Job.read(body), jobset)
     members = LiveMembers(tuple(map(Job.read, jobs)), tuple(map(Pod.read, pods or [])))
     return {(group, suffix): count for (group, suffix), count in members_to_run(owner, members).items()}
 

@@ -110,7 +110,7 @@ def test_min_count_of_a_timed_out_gang_is_not_raised_again() -> None:
 
 def test_other_gangs_of_an_owner_that_may_not_be_suspended_are_resized() -> None:
     """Otherwise the replacement of a pod of theirs would wait for pods that have ended."""
-    jobset = b.a_jobset(*(b.a_replicated_job(name, pods=2) for name in ("a", "b")))
+    jobset = b.a_jobset(*(b.a_replicated_job(name, label=name) for name in ("a", "b")))
     whole = b.a_child_job(jobset, "a", 0)
     half = b.a_child_job(jobset, "b", 0, b.with_status(succeeded=1, completedIndexes="0"))
     given = b.observed(

@@ -43,12 +43,12 @@ def job_of(
     return entry | {"dependsOn": [{"name": one, "status": "Ready"} for one in ready]} if ready else entry
 
 
-def pod_sets(owner: Object, **labels: str) -> Any:
-    """The pod sets of a Job or JobSet in a namespace with these labels."""
+def pod_sets(owner: Object) -> Any:
+    """The pod sets of a Job or JobSet."""
     if owner["kind"] == "Job":
-        return pod_sets_of(Job.read(owner), None, labels)
+        return pod_sets_of(Job.read(owner), None)
     jobset = JobSet.read(owner)
-    return pod_sets_of(jobset, jobset, labels)
+    return pod_sets_of(jobset, jobset)
 
 
 def tree_of(owner: Object, groups: str, *, kept: bool = False) -> tuple[Group, ...] | GroupingFailure:
@@ -81,7 +81,7 @@ GANGS: list[tuple[Object, dict[str, dict[str, int]]]] = [
 @pytest.mark.parametrize(("owner", "groups"), GANGS)
 def test_groups(owner: Object, groups: dict[str, dict[str, int]]) -> None:
     """The group labels of the pod templates make gangs; their sizes are the pods that run at once."""
-    tree = default_tree(pod_sets(owner, **{group_labels.NAMESPACE_SWITCH: "enabled"}))
+    tree = default_tree(pod_sets(owner))
     assert all(group.gang for group in tree)
     assert {group.name: group.sizes for group in tree} == groups
 

@@ -5,7 +5,7 @@ A missing object is None; an object of another UID than the event's counts as mi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from muster.cluster import errors, read
@@ -16,9 +16,10 @@ from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerRe
 from muster.objects.pods import Namespace
 from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, by_kind
 from muster.objects.scheduling import ManagedPodGroup, PriorityClass, Workload
-from muster.policy.group_labels import MANAGED_BY, MUSTER, OWNER_UID
+from muster.policy.group_labels import GROUP, MANAGED_BY, MUSTER, OWNER_UID, REPLICATED_JOB
 from muster.policy.model import NoOp
 from muster.policy.owners import kind_of, known_kind_of, owner_kind, parent_of, runs_as, workload_name
+from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, OwnerGroups, ResolvedOwner, identify, reason_to_skip, resolve
@@ -161,9 +162,9 @@ def _live_owner(
         others = cluster.list(WORKLOADS, where, labels=f"{MANAGED_BY}!={MUSTER}", as_of=live.as_of)
         other_owner = None if workload is None else _other_owner(cluster, workload, root)
         live = replace(live, other_workloads=_workloads_of(root, others), other_owner=other_owner)
-        if live.opted_in:
-            jobs = jobs_of(cluster, live, as_of=FROM_CACHE)
-            live = replace(live, unmarked=any(job.unmarked for job in jobs if not job.being_deleted))
+    if live.unmarked:
+        jobs = [job for job in jobs_of(cluster, live, as_of=FROM_CACHE) if not job.being_deleted]
+        live = replace(live, groups_of_jobs=_groups_of(jobs))
     if by_workload and not live.workloads:
         return live
     return replace(live, sources=policy_sources.effective(cluster, live))
@@ -180,6 +181,14 @@ def _namespace(cluster: Cluster, root: OwnerObject) -> Namespace | None:
         return Namespace(api_version=NAMESPACES.api_version, kind=NAMESPACES.kind, metadata=metadata)
     body = cluster.get(NAMESPACES, name)
     return Namespace.read(body) if body else None
+
+
+def _groups_of(jobs: Collection[Job]) -> dict[str, str]:
+    """Return the groups of a JobSet's Jobs by replicatedJob; none if one has no group label."""
+    if any(job.unmarked for job in jobs):
+        return {}
+    labels = [job.spec.template.metadata.labels for job in jobs]
+    return {its.get(REPLICATED_JOB, ""): its.get(GROUP, "") for its in labels}
 
 
 def _newest_version(*objects: KubernetesObject | None) -> str:

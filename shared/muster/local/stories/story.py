@@ -255,7 +255,7 @@ STORIES = (
     LocalStory(
         "mpi",
         "an MPI TrainJob: a launcher and two more nodes",
-        {"launcher": 1, "node": 2},
+        {"launcher": 1, "trainer": 2},
         _runs,
     ),
     LocalStory("indexed-job", "a plain Indexed Job of four pods", {"main": 4}, _runs),

@@ -88,8 +88,7 @@ class Job(OwnerObject):
     @property
     def unmarked(self) -> bool:
         """Whether its pod template has no group label, though nobody else groups its pods."""
-        labels = self.spec.template.metadata.labels
-        return group_labels.GROUP not in labels and grouped_by_others(self) is None
+        return is_unmarked(self)
 
     @property
     def lost_pods(self) -> bool:
@@ -132,10 +131,10 @@ def pod_set_of(
     path: str,
     replicated_job: str = "",
     jobs: int = 1,
-    default_group: str | None = None,
+    group_of_jobs: str | None = None,
 ) -> PodSet:
     """Return the pods of a Job, or of the Jobs made of a template."""
-    labels, ungrouped = _labels_of_pods(job, default_group)
+    labels, ungrouped = _labels_of_pods(job, group_of_jobs)
     spec = job.spec
     return PodSet(
         path,
@@ -152,15 +151,19 @@ def pod_set_of(
     )
 
 
+def is_unmarked(job: Job | JobTemplate) -> bool:
+    """Whether a pod template has no group label, though nobody else groups its pods."""
+    return group_labels.GROUP not in job.spec.template.metadata.labels and grouped_by_others(job) is None
+
+
 def _labels_of_pods(
-    job: Job | JobTemplate, default_group: str | None
+    job: Job | JobTemplate, group_of_jobs: str | None
 ) -> tuple[GroupLabels | None, Reason | None]:
-    """Return the group labels of a Job's pods, by hand or by mark-jobs, or the reason if they have none."""
+    """Return the group labels of a Job's pods, or the reason if they have none."""
     labels = job.spec.template.metadata.labels
+    if group_of_jobs is not None and is_unmarked(job):
+        labels = {**labels, group_labels.GROUP: group_of_jobs}
     others = grouped_by_others(job)
-    if others is None and group_labels.GROUP not in labels and default_group is not None:
-        # mark-jobs adds its label to the others on the template, so these still count.
-        return group_labels.read_group_labels({**labels, group_labels.GROUP: default_group}), None
     read = None if others else group_labels.read_group_labels(labels)
     return read, None if read else others or Reason.NOT_MARKED
 
@@ -217,7 +220,7 @@ JOB = OwnerKind(
     resource=JOBS,
     view=Job,
     controller=CONTROLLER,
-    pod_sets=lambda job, _enabled: (pod_set_of(job, "spec.template"),),
+    pod_sets=lambda job, _groups: (pod_set_of(job, "spec.template"),),
     pod_label=group_labels.JOB_NAME,
     is_job=True,
     skip_event=_skip_event,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,12 +12,15 @@ from pydantic import Field
 from muster.objects.meta import View
 from muster.objects.resources import JOBS, JOBSETS
 from muster.policy import group_labels
-from muster.policy.owners.job import JobTemplate, pod_set_of
+from muster.policy.owners.job import JobTemplate, grouped_by_others, is_unmarked, pod_set_of
 from muster.policy.owners.kind import OwnerKind, OwnerObject, OwnerSpec, OwnerStatus, PodSet
 
 CONTROLLER = "jobset.sigs.k8s.io/jobset-controller"
 INITIALIZERS = ("dataset-initializer", "model-initializer")
 """Ancestor steps of the Trainer whose pods only prepare."""
+
+_SHAPES = {group_labels.GROUP_PER, group_labels.GROUP_SIZE, group_labels.LEADER_GROUP}
+"""Labels by which a template has several groups, none of which it shares by default."""
 
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 _EXCLUSIVE_BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
@@ -37,6 +41,11 @@ class ReplicatedJob(View):
     template: JobTemplate = Field(default_factory=JobTemplate)
     depends_on: tuple[DependsOn, ...] = ()
 
+    @property
+    def step(self) -> str:
+        """Its ancestor step of the Trainer, or ""."""
+        return self.template.metadata.labels.get(group_labels.ANCESTOR, "")
+
 
 class StartupPolicy(View):
     """`AnyOrder`, or `InOrder`: one replicatedJob after another."""
@@ -50,6 +59,11 @@ class JobSetSpec(OwnerSpec):
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: StartupPolicy = Field(default_factory=StartupPolicy)
     managed_by: str = CONTROLLER
+
+    @property
+    def in_order(self) -> bool:
+        """Whether its replicatedJobs start one after another."""
+        return self.startup_policy.startup_policy_order == "InOrder"
 
 
 class ReplicatedJobStatus(View):
@@ -81,12 +95,44 @@ class JobSet(OwnerObject):
         ended = any(jobs.succeeded + jobs.failed > 0 for jobs in status.replicated_jobs_status)
         return self.metadata.generation == 1 and status.restarts == 0 and not ended
 
+    @property
+    def unmarked(self) -> bool:
+        """Whether a pod template of it has no group label, though nobody else groups its pods."""
+        return any(is_unmarked(job.template) for job in self.spec.replicated_jobs)
 
-def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
+
+def default_groups(spec: JobSetSpec, labels: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """Return the groups of the replicatedJobs that will have no group label, as mark-jobsets writes them.
+
+    Those that start together are one group: of two owners that do not both fit, each could else hold a part
+    of its pods for ever. `labels` are those that each pod template will have beside.
+    """
+    jobs = spec.replicated_jobs
+    trainers = [job for job in jobs if job.step == "trainer"]
+    # The `node` of an MPI runtime has no ancestor step; its launcher has.
+    trainers = (trainers and [job for job in jobs if job.name == "node"]) or trainers
+    together: defaultdict[object, list[ReplicatedJob]] = defaultdict(list)
+    for job in jobs:
+        has = labels[job.name]
+        if group_labels.GROUP not in has and grouped_by_others(job.template) is None:
+            pod = job.template.spec.template.spec
+            alone = spec.in_order or job.step in INITIALIZERS or not _SHAPES.isdisjoint(has)
+            start = (pod.scheduler_name, pod.priority_class_name, job.depends_on)
+            together[job.name if alone else start].append(job)
+    named_main = any(job.name == "main" for several in together.values() for job in several)
+    main = [] if named_main else next((several for several in together.values() if len(several) > 1), [])
+    groups: dict[str, str] = {}
+    for several in together.values():
+        trains = any(job in trainers for job in several)
+        name = "trainer" if trains else "main" if several is main else several[0].name
+        groups |= {job.name: name for job in several}
+    return groups
+
+
+def pod_sets(jobset: JobSet, groups: Mapping[str, str]) -> tuple[PodSet, ...]:
     """Return one pod set for each replicatedJob, with those it waits for."""
     entries = jobset.spec.replicated_jobs
     index_of = {entry.name: index for index, entry in enumerate(entries)}
-    in_order = jobset.spec.startup_policy.startup_policy_order == "InOrder"
     waits: list[int] = []
     must_complete: list[int] = []
     sets = []
@@ -99,21 +145,20 @@ def pod_sets(jobset: JobSet, enabled: bool) -> tuple[PodSet, ...]:
                 waited |= bit | (waits[other] if is_earlier else 0)
                 completed |= bit if dependency.status == "Complete" else 0
                 completed |= must_complete[other] if is_earlier else 0
-        waits.append((1 << index) - 1 if in_order else waited)
+        waits.append((1 << index) - 1 if jobset.spec.in_order else waited)
         must_complete.append(completed)
         annotations = ChainMap(jobset.metadata.annotations, entry.template.metadata.annotations)
-        step = entry.template.metadata.labels.get(group_labels.ANCESTOR, "")
         pods = pod_set_of(
             entry.template,
             f"spec.replicatedJobs[{index}].template.spec.template",
             entry.name,
             max(0, entry.replicas),
-            group_labels.group_of_replicated_job(entry.name, step) if enabled else None,
+            groups.get(entry.name),
         )
         sets.append(
             replace(
                 pods,
-                initializer=step in INITIALIZERS,
+                initializer=entry.step in INITIALIZERS,
                 # By node selector pods do not wait (JobSet v0.12.0, pod_webhook.go).
                 exclusive=_EXCLUSIVE in annotations and _EXCLUSIVE_BY_NODE_SELECTOR not in annotations,
                 index=index,

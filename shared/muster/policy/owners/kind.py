@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -93,6 +93,11 @@ class OwnerObject(KubernetesObject):
         """Whether as many pods are still to run as at its creation, by its own fields alone."""
         return False
 
+    @property
+    def unmarked(self) -> bool:
+        """Whether a pod template of it has no group label, though nobody else groups its pods."""
+        return False
+
 
 @dataclass(frozen=True)
 class PodSet:
@@ -165,8 +170,8 @@ class OwnerKind:
         controller: the value of `spec.managedBy` under which its own controller runs it.
         runs_as: the kind of the object of the same name that creates its Jobs; None if that is the owner.
         makes: the kind of the objects that it creates from its pod sets; None if it creates pods.
-        pod_sets: returns the pod templates of an object without `runs_as`; the second argument is whether
-            mark-jobs acts in the namespace.
+        pod_sets: returns the pod templates of an object without `runs_as`; the second argument has the groups
+            of its Jobs, by replicatedJob, for templates without a group label.
         pod_label: the label that carries the object's name on its pods, and on its Jobs.
         is_job: whether the object is the Job itself, whose stored pod template has its final labels.
         runtime: returns the TrainingRuntime or ClusterTrainingRuntime that an object names.
@@ -180,7 +185,7 @@ class OwnerKind:
     controller: str
     runs_as: Resource | None = None
     makes: Resource | None = None
-    pod_sets: Callable[[Any, bool], tuple[PodSet, ...]] = lambda _owner, _enabled: ()
+    pod_sets: Callable[[Any, Mapping[str, str]], tuple[PodSet, ...]] = lambda _owner, _groups: ()
     pod_label: str = ""
     is_job: bool = False
     runtime: Callable[[Any], ObjectRef | None] = lambda _owner: None

@@ -114,14 +114,13 @@ def _workload(
         for group in resolved.tree
     )
     instead = partial(_instead_of_refused_workload, resolved, members or LiveMembers(), now)
-    # A group that holds its nodes while another one waits for it is worth a warning, and a gang that ends its
-    # Job when it is evicted.
+    # Gangs that can block those of others are worth a warning, and one that ends its Job when it is evicted.
     warnings = (
         manifests.create_event(
             resolved.root, component=COMPONENT, warning=True, reason=reason, message=message, now=now
         )
         for reason, message in (
-            *((Reason.HOLDS_WHILE_WAITING, str(stage)) for stage in resolved.stages[:1]),
+            *((Reason.HOLDS_WHILE_WAITING, message) for message in resolved.blocking[:1]),
             *((Reason.ENDS_WHEN_EVICTED, message) for message in resolved.fragile[:1]),
         )
     )

@@ -267,12 +267,19 @@ def _set_labels(
     if len(jobs) > REPLICATED_JOBS:
         message = f"has {len(jobs)} entries; mark_runtime labels {REPLICATED_JOBS}"
         raise InvalidPolicyError("spec.template.spec.replicatedJobs", message)
+    paths_of = {
+        job.name: {label: _of_pod((index, job.name), "metadata", "labels", label) for label in LABELS}
+        for index, job in enumerate(jobs)
+    }
     labels: dict[str, dict[str, str]] = {}
     if policy is not None and policy.workload is not None:
-        steps = {job.name: job.template.metadata.labels.get(group_labels.ANCESTOR, "") for job in jobs}
-        labels = labels_for(policy.workload, steps)
+        by_hand = {
+            name: {label for label, path in paths.items() if path not in ours and path.value_in(body)}
+            for name, paths in paths_of.items()
+        }
+        labels = labels_for(policy.workload, runtime.spec.template.spec, by_hand)
     opted_out = policy is not None and policy.other in _BY_POLICY
-    for index, job in enumerate(jobs):
+    for job in jobs:
         reason, wanted = grouped_by_others(job.template), labels.get(job.name, {})
         if reason in _OTHER_GROUPS:
             marks.grouped_by_others[job.name] = reason
@@ -281,7 +288,7 @@ def _set_labels(
             wanted = {}
         elif opted_out or job.template.spec.template.spec.scheduler_name in _BY_SCHEDULER_NAME:
             wanted = {group_labels.GROUP: group_labels.OPTED_OUT}
-        paths = {label: _of_pod((index, job.name), "metadata", "labels", label) for label in LABELS}
+        paths = paths_of[job.name]
         current_group = paths[group_labels.GROUP].value_in(body)
         if current_group is None or paths[group_labels.GROUP] in ours:
             marks.values |= {path: wanted.get(label) for label, path in paths.items()}

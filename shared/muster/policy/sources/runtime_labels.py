@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupLabels, Shape
+from muster.policy.owners.jobset import JobSetSpec, default_groups
 from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy
 
 LABELS = (
@@ -18,25 +19,30 @@ LABELS = (
 """All group labels."""
 
 
-def labels_for(policy: WorkloadPolicy, steps: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Return the group labels of each replicatedJob: by the policy, else by the rule of mark-jobs."""
+def labels_for(
+    policy: WorkloadPolicy, spec: JobSetSpec, by_hand: Mapping[str, Collection[str]]
+) -> dict[str, dict[str, str]]:
+    """Return the group labels of each replicatedJob: by the policy, else the default of those without one.
+
+    `by_hand` are the labels that stay on each template.
+    """
     taken: dict[str, str] = {}
-    labels = {
-        name: {group_labels.GROUP: group_labels.group_of_replicated_job(name, step)}
-        for name, step in steps.items()
-    }
+    labels: dict[str, dict[str, str]] = {name: {} for name in by_hand}
     for path, group in leaves(policy.groups):
         for index, name in enumerate(group.replicated_jobs):
             entry = f"{path}.replicatedJobs[{index}]"
-            if name not in steps:
+            if name not in labels:
                 raise InvalidPolicyError(
-                    entry, f"replicatedJob {name} does not exist; existing: {', '.join(steps)}"
+                    entry, f"replicatedJob {name} does not exist; existing: {', '.join(labels)}"
                 )
             key = f"{name}/{'leader' if group.leader else 'all'}"
             if key in taken:
                 raise InvalidPolicyError(entry, f"{name} is already used by {taken[key]}")
             taken[key] = entry
             labels[name] |= labels_of(group)
+    all_labels = {name: {*by_hand[name], *asked} for name, asked in labels.items()}
+    for name, default in default_groups(spec, all_labels).items():
+        labels[name][group_labels.GROUP] = default
     return labels
 
 

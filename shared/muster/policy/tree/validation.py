@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import combinations
 
 from muster.policy import group_labels, limits
 from muster.policy.group_labels import GroupLabels
@@ -15,21 +16,6 @@ from muster.policy.tree.groups import Group
 
 TEMPLATE_LIMIT = 8
 """Templates in one list of a Workload (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A group that keeps its nodes until a later one has run."""
-
-    holds: str
-    waits: str
-
-    def __str__(self) -> str:
-        return (
-            f"group {self.holds} holds its nodes while group {self.waits} waits for it to be Ready: two such "
-            "owners that do not both fit can block each other for ever; one group for both, without "
-            "dependsOn, cannot"
-        )
 
 
 def exceeds_limits(owner: OwnerPodSets) -> GroupingFailure | None:
@@ -59,11 +45,13 @@ def too_many_composites(where: str, composites: int) -> GroupingFailure | None:
     return _too_many(f"{where}: makes {composites} CompositePodGroups", limits.COMPOSITE_POD_GROUPS)
 
 
-def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
-    """Yield the groups that run while a group of another gang waits for them to be Ready.
+def blocking_gangs(tree: tuple[Group, ...], *, asked: bool) -> Iterator[str]:
+    """Yield how the gangs of one owner can block those of another such owner; not of several `asked` for.
 
-    So JobSet starts the launcher of shipped MPI runtimes. A dependency that is `Complete` holds nothing.
+    A gang holds its nodes while another waits for room, or for it to be Ready, as in shipped MPI runtimes. A
+    dependency that is `Complete` holds nothing.
     """
+    both = "two such owners that do not both fit can block each other for ever"
     leaves = [leaf for root in tree for leaf in root.leaves()]
     group_at = {pod_set.index: leaf.name for leaf in leaves for pod_set in leaf.pod_sets}
     for late in leaves:
@@ -71,7 +59,24 @@ def holding_stages(tree: tuple[Group, ...]) -> Iterator[Stage]:
         for pod_set in late.pod_sets:
             waited |= pod_set.waits_for & ~pod_set.must_complete
         holding = {name for index, name in group_at.items() if waited >> index & 1}
-        yield from (Stage(name, late.name) for name in sorted(holding - {late.name}))
+        for name in sorted(holding - {late.name}):
+            yield (
+                f"group {name} holds its nodes while group {late.name} waits for it to be Ready: {both}; "
+                "one group for both, without dependsOn, cannot"
+            )
+    gangs = [group for group in tree if group.gang and group.has_pods]
+    if not (asked or all(_one_waits(*pair) for pair in combinations(gangs, 2))):
+        yield (
+            f"{' and '.join(gang.name for gang in gangs)} are {len(gangs)} separate gangs: one may run "
+            f"without the other, and {both}; for a single gang give their pod templates the same label "
+            f"{group_labels.GROUP}, or a policy with a group of groups"
+        )
+
+
+def _one_waits(one: Group, other: Group) -> bool:
+    """Whether the pods of one of two gangs do not exist before those of the other."""
+    pairs = [(a, b) for a in one.pod_sets for b in other.pod_sets]
+    return any(a.waits_for >> b.index & 1 or b.waits_for >> a.index & 1 for a, b in pairs)
 
 
 def gangs_ended_by_eviction(tree: tuple[Group, ...]) -> Iterator[str]:

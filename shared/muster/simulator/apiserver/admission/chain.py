@@ -24,8 +24,12 @@ POD_GROUPS = (SCHEDULING, "podgroups")
 def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) -> None:
     """Change a new object as the admission plugins do; it is a fresh copy."""
     _in_live_namespace(store, kind, obj)
-    if kind.custom:
-        return
+    if not kind.custom:
+        _run_plugins(store, kind, obj, gates)
+    _run_policies(store, kind, obj, gates, user)
+
+
+def _run_plugins(store: Store, kind: Kind, obj: Object, gates: Gates) -> None:
     of_group = kind.kind in {"PodGroup", "CompositePodGroup"} and kind.version != "v1alpha2"
     if kind.kind == "Pod" or (of_group and gates.generic_workload):
         _set_priority(store, kind, obj, gates)
@@ -37,7 +41,6 @@ def admit_new(store: Store, kind: Kind, obj: Object, gates: Gates, user: str) ->
             finalizers.append(FINALIZER)
         if kind.version == "v1alpha2":
             _template_exists(store, obj)
-    _run_policies(store, kind, obj, gates, user)
 
 
 def validate(

@@ -5,7 +5,7 @@ Sources (k8s.io/apiserver v0.37.1, `pkg/admission/plugin/policy`): `generic/poli
 `pkg/cel/library` for the request that expressions see.
 
 Not there: parameters, excludeResourceRules, resourceNames, the match policy Equivalent, reinvocation, patches
-of type JSONPatch, mutations of updates and custom resources, message expressions, audit annotations, the
+of type JSONPatch, mutations of updates, message expressions, audit annotations, the
 actions Warn and Audit. The order of the policies, chance on the real server, is that of their names.
 """
 
