@@ -32,16 +32,10 @@ from muster.policy.sources.source import (
     PolicySource,
     resolve_policy,
 )
+from muster.policy.tree import validation
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
-from muster.policy.tree.validation import (
-    blocking_gangs,
-    exceeds_limits,
-    gangs_ended_by_eviction,
-    too_many_composites,
-    validate_tree,
-)
 
 _CREATED_BEFORE = "its Jobs were created before the namespace was opted in; create it again"
 _CANNOT_BE_GROUPED = ": these have a system-* priorityClassName, a nodeName or evictionResponders"
@@ -59,8 +53,7 @@ class LiveOwner:
         other_workloads: Workloads that Muster did not make and whose controllerRef has the owner's name.
         other_owner: another existing owner whose UID is in the labels of `workload`; None if there is none.
         sources: the policy sources of the owner, highest first.
-        groups_of_jobs: the groups of the Jobs of a JobSet without group labels, by replicatedJob: earlier
-            versions labelled the Jobs.
+        groups_of_jobs: the groups of its Jobs by replicatedJob, for a JobSet that has no labels itself.
         as_of: the newest resourceVersion among the subject, the owner and its runner.
         pod_group: the subject, if it is a PodGroup.
     """
@@ -279,7 +272,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     unlabelled = _unlabelled(pod_sets, owner)
     if unlabelled is not None:
         return replace(unlabelled, message=f"{owner.ref}: {_CREATED_BEFORE}") if live.unmarked else unlabelled
-    too_many = exceeds_limits(pod_sets)
+    too_many = validation.exceeds_limits(pod_sets)
     if too_many is not None:  # neither its groups nor their names can be listed
         pod_sets = replace(pod_sets, pod_sets=())
     # Skip if the Job controller made a Workload for the owner.
@@ -301,9 +294,9 @@ def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()
     resolved = _under_policy(identified) if own is None else _under_own_workload(identified, own)
     if identified.too_many is not None:
         return replace(resolved, failure=identified.too_many)
-    policy = resolved.policy.workload
-    asked = own is not None or (policy is not None and bool(policy.groups))
-    blocking, fragile = blocking_gangs(resolved.tree, asked=asked), gangs_ended_by_eviction(resolved.tree)
+    asked = own is not None or bool((resolved.policy.workload or WorkloadPolicy()).groups)
+    blocking = validation.blocking_gangs(resolved.tree, asked=asked)
+    fragile = validation.gangs_ended_by_eviction(resolved.tree)
     return replace(resolved, blocking=tuple(blocking), fragile=tuple(fragile))
 
 
@@ -339,7 +332,7 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
         return _failed(identified, own)
     tree = own_tree(own, default_tree(identified.pod_sets))
     composites = sum(isinstance(template, CompositePodGroupTemplate) for template, _ in own.hierarchy())
-    failure = misfit(own, tree, identified.live.api) or too_many_composites(
+    failure = misfit(own, tree, identified.live.api) or validation.too_many_composites(
         f"Workload {own.metadata.name}", composites
     )
     return ResolvedOwner(identified.live, identified.owner, identified.pod_sets, tree, failure, own)
@@ -354,14 +347,14 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     if isinstance(tree, GroupingFailure):
         held = policy.locks is not None and policy.locks.hold_invalid
         return replace(_failed(identified, tree), policy=replace(policy, held=held))
-    failure = validate_tree(tree, kept=live.musters_workload is not None)
+    failure = validation.validate_tree(tree, kept=live.musters_workload is not None)
     path = path_of(failure.group, workload.groups) if failure else ""
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
     composites = sum(
         len(group.instances) for root in tree for group in root.with_all_below() if group.children
     )
-    failure = failure or too_many_composites(f"{policy.where}: workload.groups", composites)
+    failure = failure or validation.too_many_composites(f"{policy.where}: workload.groups", composites)
     if any(group.children for group in tree) and not live.api.composites:
         message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"
         failure = GroupingFailure(Reason.INVALID_POLICY, message)

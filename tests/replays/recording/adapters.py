@@ -52,9 +52,9 @@ def listening(cluster: RealCluster) -> Iterator[Sink]:
 
 
 def _whole(resource: Object) -> Object:
-    if "selector" not in resource:
-        return resource
-    return {**resource, "selector": {"matchExpressions": [{"key": GROUP, "operator": "Exists"}]}}
+    whole = {name: value for name, value in resource.items() if name != "selector"}
+    labelled = {"selector": {"matchExpressions": [{"key": GROUP, "operator": "Exists"}]}}
+    return whole | labelled if resource["kind"] == "Pod" else whole
 
 
 def events(sink: Sink, mode: str, namespace: str) -> list[Object]:

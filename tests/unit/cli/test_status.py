@@ -157,7 +157,7 @@ def test_of_a_cluster(muster: Muster, server: ApiServer, kubeconfig: str) -> Non
     empty = muster(*options, "-A")
     assert (empty.exit_code, "nothing is waiting" in empty.stdout) == (0, True)
     assert "Muster is not installed here" in empty.stdout
-    server.load([*POLICIES[:2], *ONE_BY_ONE, b.a_trainjob(NO_ROOM, b.named("qwen"))])
+    server.load([*POLICIES[:3], *ONE_BY_ONE, b.a_trainjob(NO_ROOM, b.named("qwen"))])
     waits, runs = (table.splitlines() for table in muster(*options, "-n", "team-a").stdout.split("\n\n"))
     assert waits[0].split() == ["NAMESPACE", "WAITS", "FOR", "REASON", "MESSAGE"]
     assert [line.split()[1:4:2] for line in waits[1:]] == [["trainjob/qwen", "Unschedulable"]]

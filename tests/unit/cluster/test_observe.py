@@ -12,17 +12,21 @@ from muster.cluster.observe import sweep
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.observe.snapshot import Snapshot
 from muster.objects.resources import Resource
+from muster.policy import group_labels
 from muster.policy.model import NoOp, Plan
+from muster.policy.resolve import ResolvedOwner
 from muster.runtime.steps import step_named
 from tests.support.builders import (
     NOW,
     a_child_job,
+    a_gang,
     a_job,
     a_jobset,
     a_jobset_of_trainjob,
     a_namespace,
     a_pod,
     a_pod_group,
+    a_replicated_job,
     a_trainjob,
     a_users_workload,
     a_workload,
@@ -35,6 +39,7 @@ from tests.support.builders import (
     owned_by,
     pods_of,
     ref,
+    template_labelled,
 )
 
 TEAM = "team-a"
@@ -126,3 +131,14 @@ def test_a_sweep_looks_at_gated_pods() -> None:
     pods = (*pods_of(job), a_pod(other, 0, bound), a_pod(other, 1, being_deleted), *pods_of(lost), bare)
     cluster = PartlyServed(a_pod_group(), *pods)
     assert [found.name for found in sweep.gated_pods(cluster, TEAM)] == ["llama-main-33333333", "bare"]
+
+
+def test_a_jobset_of_an_earlier_version_has_the_groups_of_its_jobs() -> None:
+    """Its templates have no labels, its Jobs have: membership is what pods and Jobs carry."""
+    jobset = a_jobset(*map(a_replicated_job, ("a", "b")), enabled=False)
+    named_after = {name: template_labelled({group_labels.GROUP: name}) for name in ("a", "b")}
+    jobs = [a_child_job(jobset, name, 0, change) for name, change in named_after.items()]
+    for workload in ([], [a_workload(a_gang("a", 2), a_gang("b", 2), root=jobset)]):
+        _, resolved = read_owner(Snapshot([a_namespace(), jobset, *jobs, *workload]), ref(jobset))
+        assert isinstance(resolved, ResolvedOwner)
+        assert set(resolved.groups) == {"a", "b"}
