@@ -78,7 +78,7 @@ def test_the_policy_counts_although_the_snapshot_has_lost_it() -> None:
 def test_what_upstream_groups_by_its_next_api_is_left_to_it() -> None:
     """`spec.scheduling` of a runtime (Trainer's KEP-3015) or JobSet (KEP-969), once their CRDs have it.
 
-    The pods do not wait for upstream: they run in fallback groups.
+    The pods do not wait for upstream: the TrainJob's run in a fallback group, the JobSet's without one.
     """
     with LocalStage() as stage:
         api = KubernetesApi(stage.stack.url)
@@ -97,7 +97,7 @@ def test_what_upstream_groups_by_its_next_api_is_left_to_it() -> None:
         stage.sweep()
         roots = [*stage.all("TrainJob"), *(body for body in stage.all("JobSet") if "sim" in str(body))]
         reasons = [condition["reason"] for root in roots for condition in muster_conditions(root)]
-        assert reasons == ["UpstreamGroups"] * 2
+        assert reasons == ["UpstreamGroups"]
         assert stage.all("Workload") == []
 
 
