@@ -70,7 +70,7 @@ def _nothing_is_listed_deleted_or_scheduled(later: Later) -> None:
     assert later.api.request("DELETE", f"{groups}/{min(later.names)}").status == 500
     client = client_of(str(later.kubeconfig))
     (stored_groups,) = [finding for finding in check_cluster(client) if finding.about == "stored groups"]
-    assert (stored_groups.level, "docs/install.md" in stored_groups.message) == (Level.FAIL, True)
+    assert (stored_groups.level, "go back to it" in stored_groups.message) == (Level.FAIL, True)
     later.create_a_pod_without_a_group()
     assert not until(lambda: "alone" in later.running(), 10)
 

@@ -31,7 +31,7 @@ def labels_jobs(api: KubernetesApi, namespace: str) -> bool:
         return False
     jobset = a_jobset("probe", {"workers": (1, 1)})
     answer = api.request("POST", JOBSETS.path("", namespace), jobset, query=_DRY_RUN)
-    return answer.status == 404 or _GROUP in str(answer.body["spec"])
+    return answer.status == 404 or _GROUP in str(answer.body.get("spec"))
 
 
 def stamps_pods(api: KubernetesApi, namespace: str) -> bool:
