@@ -30,7 +30,7 @@ from muster.policy.plans import (
     resize_gang,
     restart_gang,
 )
-from muster.policy.resolve import LiveOwner, ResolvedOwner
+from muster.policy.resolve import LiveOwner, OwnerGroups, ResolvedOwner
 from muster.policy.sources.source import PolicySource
 from muster.policy.tree.members import LiveMembers
 
@@ -110,8 +110,7 @@ def plan_workload(given: Observed, now: datetime) -> Decision:
 
 def plan_pod_groups(given: Observed, now: datetime) -> Decision:
     """create_pod_groups."""
-    inputs = create_pod_groups.PodGroupInputs(resolve(given), given.members)
-    return create_pod_groups.plan_pod_groups(inputs, now)
+    return create_pod_groups.plan_pod_groups(OwnerGroups(resolve(given), given.members), now)
 
 
 def plan_resize(given: Observed, now: datetime) -> Decision:

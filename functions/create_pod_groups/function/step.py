@@ -13,7 +13,8 @@ from muster.events.predicates import ADD, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
 from muster.policy.model import NoOp, Plan
-from muster.policy.plans.create_pod_groups import PodGroupInputs, as_executed, plan_pod_groups
+from muster.policy.plans.create_pod_groups import as_executed, plan_pod_groups
+from muster.policy.resolve import OwnerGroups
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step
 
@@ -23,12 +24,12 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
     return not_for_step(event, Workload={ADD}) or event.ref
 
 
-def observe(cluster: Cluster, subject: ObjectRef) -> PodGroupInputs:
+def observe(cluster: Cluster, subject: ObjectRef) -> OwnerGroups:
     """Return the owner, its Jobs, and the groups that exist."""
     live, resolved = read_owner(cluster, subject, by_workload=True)
     if isinstance(resolved, NoOp) or not live.workloads:
-        return PodGroupInputs(resolved, LiveMembers())
-    return PodGroupInputs(resolved, read_groups(cluster, live, resolved))
+        return OwnerGroups(resolved, LiveMembers())
+    return OwnerGroups(resolved, read_groups(cluster, live, resolved))
 
 
 def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:

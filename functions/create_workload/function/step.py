@@ -15,12 +15,7 @@ from muster.events.predicates import ADD, not_for_step, owner_to_group
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
 from muster.policy.model import NoOp, Plan
-from muster.policy.plans.create_workload import (
-    WorkloadInputs,
-    as_executed,
-    needs_members,
-    plan_workload,
-)
+from muster.policy.plans.create_workload import WorkloadInputs, as_executed, needs_members, plan_workload
 from muster.policy.plans.orphans import OrphanInputs
 from muster.policy.tree.members import LiveMembers
 from muster.runtime.step import Step

@@ -12,12 +12,7 @@ from muster.objects.meta import ObjectRef
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES, by_kind
 from muster.policy.groups.manifests import CLUSTER_SCOPED_EVENTS
 from muster.policy.model import NoOp, Plan
-from muster.policy.plans.mark_runtime import (
-    RuntimeInputs,
-    as_executed,
-    needs_events,
-    plan_runtime,
-)
+from muster.policy.plans.mark_runtime import RuntimeInputs, as_executed, needs_events, plan_runtime
 from muster.runtime.step import Step
 
 RUNTIMES = (CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES)

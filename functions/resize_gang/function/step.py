@@ -7,14 +7,7 @@ from muster.cluster.observe import sweep
 from muster.cluster.observe.owner import read_owner_groups
 from muster.cluster.permissions import may
 from muster.events.parse import ResourceEvent
-from muster.events.predicates import (
-    UPDATE,
-    grouped_owner,
-    not_for_step,
-    owner_in,
-    resized,
-    stopped_or_started,
-)
+from muster.events.predicates import UPDATE, not_for_step, resized, stopped_or_started
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, PODS, WORKLOADS
 from muster.policy.model import NoOp, Reply
@@ -29,12 +22,8 @@ def predicate(event: ResourceEvent) -> ObjectRef | NoOp:
 
 def look(event: ResourceEvent) -> Reply | None:
     """Return the reply to an update after which emit_conditions and patch_pods have to look at the owner."""
-    if not_for_step(event, Job={UPDATE}, JobSet={UPDATE}) is not None:
-        return None
-    owner = owner_in(event)
-    if isinstance(grouped_owner(event, owner), NoOp) or not (owner is None or stopped_or_started(owner)):
-        return None
-    return Reply("look", event.ref)
+    skipped = not_for_step(event, Job={UPDATE}, JobSet={UPDATE})
+    return Reply("look", event.ref) if skipped is None and stopped_or_started(event) else None
 
 
 STEP = Step(

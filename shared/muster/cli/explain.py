@@ -169,7 +169,8 @@ def explain(cluster: Cluster, ref: ObjectRef, now: datetime, *, verbose: bool = 
         lines += [f"  note: {note}" for note in why_not_marked(cluster, live, resolved)]
     else:
         conditions = _conditions_now(cluster, live, resolved, now)
-        lines = [f"{name}: {_verdict(resolved, conditions)}"]
+        state = "suspended: " if resolved.suspended else ""
+        lines = [f"{name}: {state}{_verdict(resolved, conditions)}"]
         lines += _below("now:", (_condition_line(live, condition) for condition in conditions))
     if health is not None and (health.missing or not health.found):
         lines.append(f"  note: {health}")

@@ -21,7 +21,7 @@ from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Objects
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import find_condition
-from muster.objects.pods import Pod, PodTemplate
+from muster.objects.pods import Pod, PodTemplate, to_run
 from muster.objects.resources import POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
 from muster.objects.scheduling import PodGroup
@@ -167,7 +167,7 @@ class _Pods:
         self.of_owner: defaultdict[tuple[str, str, str], list[Pod]] = defaultdict(list)
         self.explained: set[str] = set()
         for pod in pods:
-            if not (pod.finished or pod.being_deleted):
+            if to_run(pod):
                 self.of_group[pod.metadata.namespace, pod.pod_group_name].append(pod)
                 for label in {runs_as(kind).pod_label for kind in KINDS} & set(pod.metadata.labels):
                     self.of_owner[pod.metadata.namespace, label, pod.metadata.labels[label]].append(pod)

@@ -10,7 +10,7 @@ from muster.events.parse import Happened, ResourceEvent
 from muster.objects.meta import ObjectRef, find_condition, is_true
 from muster.objects.resources import is_known
 from muster.policy.model import NoOp
-from muster.policy.owners import KINDS, kind_of, known_kind_of
+from muster.policy.owners import kind_of, known_kind_of, parent_of
 from muster.policy.owners.job import CONDITION_PREFIX, Job
 from muster.policy.owners.jobset import JobSet
 from muster.policy.owners.kind import OwnerObject
@@ -47,43 +47,34 @@ def owner_to_group(event: ResourceEvent) -> ObjectRef | NoOp:
         return NoOp(Reason.DELETED, f"{owner.ref} is being deleted")
     if owner.finished:
         return NoOp(Reason.FINISHED, f"{owner.ref} has ended")
-    controller = owner.metadata.controller
-    makers = {maker.resource.kind for maker in KINDS if maker.makes is not None}
-    if kind.is_job and controller is not None and controller.kind in makers:
-        message = f"{owner.ref} is grouped with {controller.kind} {controller.name}"
+    parent = parent_of(owner) if kind.is_job else None
+    if parent is not None:
+        message = f"{owner.ref} is grouped with {parent.kind} {parent.name}"
         return NoOp(Reason.NOT_FOR_THIS_STEP, message)
     return kind.skip_event(owner) or event.ref
-
-
-def grouped_owner(event: ResourceEvent, owner: OwnerObject | None) -> ObjectRef | NoOp:
-    """Return the Job or JobSet of the event, unless its own fields show that no group of its can change."""
-    if owner is None:
-        return event.ref
-    kind = known_kind_of(owner)
-    skipped = kind.skip_event(owner)
-    if skipped is None and owner.finished and not kind.is_job:
-        skipped = NoOp(Reason.FINISHED, f"{owner.ref} has ended")
-    return skipped or event.ref
 
 
 def resized(event: ResourceEvent) -> ObjectRef | NoOp:
     """Return the Job or JobSet in the event; a NoOp if its own fields show that its groups need no change."""
     owner = owner_in(event)
-    if owner is not None and owner.finished:  # its groups go
-        return known_kind_of(owner).skip_event(owner) or event.ref
-    subject = grouped_owner(event, owner)
-    if isinstance(subject, NoOp) or owner is None or not owner.has_original_size:
-        return subject
+    skipped = None if owner is None else known_kind_of(owner).skip_event(owner)
+    if skipped or owner is None or owner.finished or not owner.has_original_size:
+        return skipped or event.ref  # the groups of one that has ended go
     return NoOp(Reason.UP_TO_DATE, f"{event.ref} has the size that it was created with")
 
 
-def stopped_or_started(owner: OwnerObject) -> bool:
+def stopped_or_started(event: ResourceEvent) -> bool:
     """Whether a Job or JobSet is or was suspended, was restarted, has failed, lacks pods, or runs unreported.
 
     Unreported is a Job whose pods are ready before its PodGroup was said to be placed: a scheduler without
     the feature gates binds them one by one, and writes nothing on the PodGroup.
     """
-    conditions = owner.status.conditions
+    owner = owner_in(event)
+    if owner is None:
+        return True
+    kind, conditions = known_kind_of(owner), owner.status.conditions
+    if kind.skip_event(owner) or (owner.finished and not kind.is_job):
+        return False
     if owner.spec.suspend or is_true(conditions, "Failed"):
         return True
     if isinstance(owner, Job):

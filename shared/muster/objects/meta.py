@@ -68,6 +68,10 @@ class OwnerReference(View):
         """The API group; the version is dropped because it may differ between writers."""
         return self.api_version.rpartition("/")[0]
 
+    def ref_in(self, namespace: str) -> ObjectRef:
+        """Return the reference to this owner of an object in a namespace."""
+        return ObjectRef(self.api_version, self.kind, namespace, self.name, self.uid)
+
 
 class ManagedFieldsEntry(View):
     """One entry of `metadata.managedFields`: who wrote the object, or a subresource of it."""

@@ -86,6 +86,11 @@ class Pod(KubernetesObject):
         return turned_at(self.status.conditions, "PodScheduled", "False")
 
 
+def to_run(pod: Pod) -> bool:
+    """Whether a pod has not ended and is not being deleted."""
+    return not (pod.finished or pod.being_deleted)
+
+
 class PodTemplate(View):
     """A pod template."""
 

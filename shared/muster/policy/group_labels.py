@@ -63,9 +63,6 @@ ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 UPSTREAM_TEMPLATE = "scheduling.k8s.io/group-template-name"
 """Annotation of pods that the Job controller groups (pkg/apis/scheduling, Kubernetes v1.37.1)."""
 
-EVICTION_RESPONDERS = "evictionResponders"
-"""Field of a pod's spec that the API refuses beside schedulingGroup (pkg/apis/core/validation, v1.37.1)."""
-
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(?:[.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*+")
 _UID_HEAD = re.compile(r"[0-9a-f]{8}")
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

@@ -48,7 +48,6 @@ class Reason(StrEnum):
 
     # Of Events beside groups that were created.
     HOLDS_WHILE_WAITING = "HoldsWhileWaiting"  # two owners with such groups can block each other for ever
-
     ENDS_WHEN_EVICTED = "EndsWhenEvicted"  # a gang with more pods in a Job than its backoffLimit
 
     # Of conditions.

@@ -179,10 +179,6 @@ class ResolvedOwner:
         """Whether it, or its JobSet, is suspended, so that it has no pods."""
         return self.owner.spec.suspend or (self.live.runner or self.owner).spec.suspend
 
-    def leaves(self) -> Iterator[Group]:
-        """Return the groups of pods."""
-        return (leaf for root in self.tree for leaf in root.leaves())
-
     @cached_property
     def owned(self) -> tuple[OwnedGroup, ...]:
         """The PodGroups and CompositePodGroups of its tree, parents before children."""

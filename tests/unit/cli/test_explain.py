@@ -64,6 +64,8 @@ def test_a_file_is_explained_without_a_cluster(explained: Explained) -> None:
     assert_names(result.stderr, "team-a")
     assert "steps:" not in result.stdout
     assert_names(explained(job, options=["-v"]).stdout, "steps:", "WorkloadCreated", "PodGroupsCreated")
+    job["spec"]["suspend"] = True
+    assert explained(job).stdout.splitlines()[0] == "Job team-a/llama: suspended: 1 gang"
 
 
 def test_lines_are_wrapped_at_words_on_a_terminal(

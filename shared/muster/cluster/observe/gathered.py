@@ -15,13 +15,7 @@ from muster.objects.pods import Pod
 from muster.objects.resources import DEPLOYMENTS, LABEL_VALUE, POD_GROUPS, PODS
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GANG, MANAGED_BY, MIN_COUNT, MUSTER
-from muster.policy.groups.gathered import (
-    GatheredPods,
-    deployment_of,
-    is_of_another_revision,
-    names_its_gang,
-    owner_ref,
-)
+from muster.policy.groups.gathered import GatheredPods, is_of_another_revision, names_its_gang
 
 
 class GatheredGroup(ObjectRef):
@@ -96,15 +90,15 @@ def _read(cluster: Cluster, owner: OwnerReference | None, namespace: str) -> Pod
     if owner is None or resource is None:
         return None
     try:
-        return read.get(cluster, PodController, resource, owner_ref(owner, namespace))
+        return read.get(cluster, PodController, resource, owner.ref_in(namespace))
     except errors.ApiGone:
         return None
 
 
 def _is_beside(cluster: Cluster, gathered: GatheredPods) -> bool:
     """Whether another revision of the same Deployment has pods on nodes, labelled MIN_COUNT or not."""
-    deployment, owner = deployment_of(gathered), gathered.owner
-    if deployment is None or owner is None:
+    deployment, owner = gathered.controller, gathered.owner
+    if deployment is None or deployment.kind != DEPLOYMENTS.kind or owner is None:
         return False
     selector = deployment.spec.selector.get("matchLabels") or {}
     labels = ",".join(f"{key}={value}" for key, value in selector.items())

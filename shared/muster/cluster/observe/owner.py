@@ -12,7 +12,7 @@ from muster.cluster import errors, read
 from muster.cluster.interface import FROM_CACHE, Cluster, Object
 from muster.cluster.observe import policy_sources
 from muster.cluster.observe.members import groups_left, jobs_of, read_members
-from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, OwnerReference
+from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef
 from muster.objects.pods import Namespace
 from muster.objects.resources import NAMESPACES, POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, by_kind
 from muster.objects.scheduling import ManagedPodGroup, PriorityClass, Workload
@@ -124,10 +124,8 @@ def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
         kind = owner_kind(named.api_group, named.kind)
         if kind is not None:
             return ObjectRef(f"{named.api_group}/", named.kind, ref.namespace, named.name)
-    controller: OwnerReference | None = KubernetesObject.read(body).metadata.controller
-    if controller is None or kind_of(controller) is None:
-        return None
-    return ObjectRef(controller.api_version, controller.kind, ref.namespace, controller.name, controller.uid)
+    controller = KubernetesObject.read(body).metadata.controller
+    return None if controller is None or kind_of(controller) is None else controller.ref_in(ref.namespace)
 
 
 def _live_owner(

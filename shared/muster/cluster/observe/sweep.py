@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 from muster.cluster import errors
 from muster.cluster.interface import FROM_CACHE, Cluster, Object, Objects
 from muster.cluster.observe.snapshot import Snapshot
-from muster.cluster.read import list_if_served
+from muster.cluster.read import get, list_if_served
 from muster.objects.meta import KubernetesObject, ObjectRef
-from muster.objects.pods import Pod
+from muster.objects.pods import Pod, to_run
 from muster.objects.resources import (
     COMPOSITE_POD_GROUPS,
     NAMESPACES,
@@ -148,11 +148,10 @@ def owners_and_orphans(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
 
 def read_orphan(cluster: Cluster, orphan: PossibleOrphan) -> OrphanInputs | None:
     """Return an object that Muster made, and the owners of its namespace; None if it is gone or in use."""
-    body = cluster.get(by_kind(orphan.api_version, orphan.kind), orphan.name, orphan.namespace)
-    if body is None or body["metadata"]["uid"] != orphan.uid:
+    created = get(cluster, KubernetesObject, by_kind(orphan.api_version, orphan.kind), orphan)
+    if created is None:
         return None
     live, not_served = _uids_of_owners(cluster, orphan.namespace)
-    created = KubernetesObject.read(body)
     return None if owner_is_unknown(created, not_served) else OrphanInputs(created, live)
 
 
@@ -173,7 +172,7 @@ def gated_pods(cluster: Cluster, namespace: str) -> Iterator[ObjectRef]:
     listed = list_if_served(cluster, POD_GROUPS, namespace) if cluster.scheduling().served else None
     groups = {body["metadata"]["name"]: KubernetesObject.read(body).ref for body in listed or ()}
     for pod in map(Pod.read, cluster.list(PODS, namespace, labels=GATED, as_of=FROM_CACHE)):
-        if GATE not in pod.gates or pod.finished or pod.being_deleted:
+        if not (GATE in pod.gates and to_run(pod)):
             continue
         if not pod.pod_group_name or listed is None:
             yield pod.ref

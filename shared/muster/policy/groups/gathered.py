@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from muster.objects.controllers import PodController
 from muster.objects.meta import ObjectMeta, ObjectRef, OwnerReference
-from muster.objects.pods import Pod, PodTemplate
-from muster.objects.resources import DEPLOYMENTS, REPLICA_SETS, SchedulingApi
+from muster.objects.pods import Pod, PodTemplate, to_run
+from muster.objects.resources import REPLICA_SETS, SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.policy.group_labels import GANG, GROUP, MIN_COUNT, UID_CHARACTERS, GroupLabels
 from muster.policy.model import GroupingFailure, NoOp
@@ -58,7 +58,7 @@ class GatheredPods:
     @property
     def staying(self) -> tuple[Pod, ...]:
         """The pods that are to run."""
-        return staying(self.pods)
+        return tuple(pod for pod in self.pods if to_run(pod))
 
     @property
     def first(self) -> Pod | None:
@@ -137,7 +137,7 @@ def maker(group: PodGroup | None, pods: Iterable[Pod]) -> ObjectRef | None:
         return ObjectRef(api_version, kind, group.metadata.namespace, name, uid)
     for pod in pods:
         if pod.metadata.controller is not None:
-            return owner_ref(pod.metadata.controller, pod.metadata.namespace)
+            return pod.metadata.controller.ref_in(pod.metadata.namespace)
     return None
 
 
@@ -145,16 +145,6 @@ def names_its_gang(pod: Pod) -> bool:
     """Whether gather_pods makes the PodGroup of a pod."""
     labels = pod.metadata.labels
     return MIN_COUNT in labels and pod.pod_group_name == labels.get(GANG)
-
-
-def owner_ref(owner: OwnerReference, namespace: str) -> ObjectRef:
-    """Return the reference to an owner in a namespace."""
-    return ObjectRef(owner.api_version, owner.kind, namespace, owner.name, owner.uid)
-
-
-def staying(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Return the pods that have not ended and are not being deleted."""
-    return tuple(pod for pod in pods if not (pod.finished or pod.being_deleted))
 
 
 def whole_size(group: PodGroup) -> int:
@@ -174,7 +164,7 @@ def why_waiting(group: ObjectRef, pods: Iterable[Pod], min_count: int, size: int
     Until all pods exist the gate shows that, while the scheduler would say nothing. After a restart it would
     bind the first few, since it counts pods that still terminate.
     """
-    live = staying(pods)
+    live = [pod for pod in pods if to_run(pod)]
     if any(pod.bound for pod in live):
         return None
     if len(live) < size:
@@ -189,15 +179,7 @@ def is_of_another_revision(pod: Pod, deployment: PodController, revision: OwnerR
     owner, template = pod.metadata.controller, pod.metadata.labels.get("pod-template-hash")
     if owner is None or owner.kind != REPLICA_SETS.kind or owner.uid == revision.uid:
         return False
-    is_of_it = owner.name == f"{deployment.metadata.name}-{template}"
-    return is_of_it and pod.bound and not (pod.finished or pod.being_deleted)
-
-
-def deployment_of(gathered: GatheredPods) -> PodController | None:
-    """Return the Deployment of pods of one of its revisions; None for other pods."""
-    controller = gathered.controller
-    is_one = controller is not None and controller.kind == DEPLOYMENTS.kind and gathered.owner is not None
-    return controller if is_one else None
+    return owner.name == f"{deployment.metadata.name}-{template}" and pod.bound and to_run(pod)
 
 
 def resolved_gang(gathered: GatheredPods, pod: Pod) -> ResolvedOwner:

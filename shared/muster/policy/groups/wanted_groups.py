@@ -28,7 +28,7 @@ from muster.policy.groups.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import OwnedGroup, ResolvedOwner
 from muster.policy.tree.groups import Group
-from muster.policy.tree.members import LiveMembers, members_to_run
+from muster.policy.tree.members import LiveMembers, by_group, members_to_run
 
 GroupKey = tuple[str, str]
 """Kind and name: a PodGroup and a CompositePodGroup may have the same name."""
@@ -238,9 +238,7 @@ class ShortGang:
 
 def short_gangs(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[ShortGang]:
     """Yield the gangs of an owner that lack bound pods, without those that others' gates hold."""
-    pods: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in members.staying:
-        pods[pod.pod_group_name].append(pod)
+    pods = by_group(members.staying)
     to_run = members_to_run(resolved.pod_sets, members)
     needed = {name: to_run[GroupInstance(leaf.name, suffix)] for leaf, suffix, name in resolved.pod_groups()}
     for group in members.groups:

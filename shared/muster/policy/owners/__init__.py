@@ -52,8 +52,5 @@ def parent_of(child: OwnerObject) -> ObjectRef | None:
         return None
     child_resource = known_kind_of(child).resource
     runs_it = kind.runs_as == child_resource and controller.name == child.metadata.name
-    if not (runs_it or kind.makes == child_resource):
-        return None
-    return ObjectRef(
-        controller.api_version, controller.kind, child.metadata.namespace, controller.name, controller.uid
-    )
+    is_parent = runs_it or kind.makes == child_resource
+    return controller.ref_in(child.metadata.namespace) if is_parent else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
@@ -19,22 +19,14 @@ from muster.policy.groups.wanted_groups import (
 )
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply
 from muster.policy.reasons import Reason
-from muster.policy.resolve import ResolvedOwner
+from muster.policy.resolve import OwnerGroups, ResolvedOwner
 from muster.policy.status.owner_status import dropped_settings
 from muster.policy.tree.members import LiveMembers
 
 COMPONENT = "muster-create-pod-groups"
 
 
-@dataclass(frozen=True)
-class PodGroupInputs:
-    """The inputs of create_pod_groups."""
-
-    resolved: ResolvedOwner | NoOp
-    members: LiveMembers
-
-
-def plan_pod_groups(inputs: PodGroupInputs, now: datetime) -> Decision:
+def plan_pod_groups(inputs: OwnerGroups, now: datetime) -> Decision:
     """Create the missing PodGroups, with the policies of the stored Workload."""
     resolved = inputs.resolved
     if isinstance(resolved, NoOp):

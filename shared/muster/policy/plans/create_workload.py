@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from muster.objects.meta import ObjectRef
-from muster.objects.pods import Pod
+from muster.objects.pods import Pod, to_run
 from muster.objects.resources import WORKLOADS
 from muster.objects.scheduling import Workload
 from muster.policy.group_labels import REPLICATED_JOB, belongs_to, stamped_name
@@ -27,9 +27,6 @@ COMPONENT = "muster-create-workload"
 
 _MAY_BE_STAMPED = frozenset({Reason.UPSTREAM_GROUPS, Reason.MANAGED_ELSEWHERE, Reason.OTHER_SCHEDULER})
 """Reasons to skip an owner that stamp-pods cannot see, so that it may stamp the pods."""
-
-_NOTHING_RUNS = frozenset({Reason.DELETED, Reason.FINISHED, Reason.AWAITING_JOBSET})
-"""Reasons to skip an owner none of whose pods need a PodGroup."""
 
 _WORKLOAD_REFUSED = f"{Reason.REFUSED_BY_API}: Workload "
 """The beginning of the annotation of fallback PodGroups in place of those of a refused Workload."""
@@ -222,7 +219,7 @@ def _fallback_of_skipped(
 
     The pods alone give the names, so this works whatever is wrong with the owner.
     """
-    if owner is None or skipped.reason in _NOTHING_RUNS:
+    if owner is None:
         return skipped
     failure = GroupingFailure(skipped.reason, skipped.message)
     pods = [(pod, failure) for pod in _first_pod_of_each_missing_group(members)]
@@ -282,6 +279,6 @@ def _first_pod_of_each_missing_group(members: LiveMembers) -> Iterator[Pod]:
     for pod in members.pods:
         name = pod.pod_group_name
         stamped = name and name == stamped_name(pod.metadata.labels)
-        if stamped and name not in existing and not (pod.finished or pod.being_deleted):
+        if stamped and name not in existing and to_run(pod):
             existing.add(name)
             yield pod

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.objects.meta import is_true
+from muster.objects.pods import to_run
 from muster.objects.scheduling import ManagedPodGroup
 from muster.policy.groups.manifests import create_event
 from muster.policy.model import Action, Decision, GangReport, NoOp, Plan, Reply, WaitingGang
@@ -114,9 +115,7 @@ def _has_new_replacements(members: LiveMembers, now: datetime) -> bool:
     waiting = (
         pod
         for pod in members.pods
-        if pod.pod_group_name in placed
-        and not (pod.bound or pod.finished or pod.being_deleted)
-        and refusal_of_pod(pod) is None
+        if pod.pod_group_name in placed and to_run(pod) and not pod.bound and refusal_of_pod(pod) is None
     )
     created = (pod.metadata.created_at for pod in waiting)
     return any(at is not None and now - at < BINDING_TIME for at in created)

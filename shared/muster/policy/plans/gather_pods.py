@@ -16,7 +16,6 @@ from muster.policy.groups.gathered import (
     SIZE,
     GatheredPods,
     never_together,
-    owner_ref,
     resolved_gang,
     whole_size,
     why_waiting,
@@ -65,7 +64,7 @@ def _remove_when_empty(group: PodGroup, now: datetime) -> Decision:
 def _create(inputs: GatheredPods, pod: Pod, now: datetime) -> Decision:
     resolved, subject, about = resolved_gang(inputs, pod), inputs.subject, inputs.made_by
     failure = resolved.failure or never_together(inputs, pod)
-    owner = None if inputs.owner is None else owner_ref(inputs.owner, subject.namespace)
+    owner = None if inputs.owner is None else inputs.owner.ref_in(subject.namespace)
     noted = {CONTROLLER: f"{about.api_version} {about.kind} {about.name} {about.uid}"} if about.uid else {}
 
     def fallback(failure: GroupingFailure) -> Action:

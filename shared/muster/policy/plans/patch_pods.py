@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.objects.meta import ObjectRef
-from muster.objects.pods import Pod
+from muster.objects.pods import Pod, to_run
 from muster.objects.resources import SchedulingApi
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
@@ -64,7 +64,7 @@ def needs_owner(group: PodGroup, pods: tuple[Pod, ...]) -> bool:
 
 def gated_pods(pods: tuple[Pod, ...]) -> list[Pod]:
     """Return the pods that are to run and have Muster's gate."""
-    return [pod for pod in pods if GATE in pod.gates and not (pod.finished or pod.being_deleted)]
+    return [pod for pod in pods if GATE in pod.gates and to_run(pod)]
 
 
 def remove_gate(pod: Pod) -> Action:
@@ -101,10 +101,9 @@ def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
 
 
 def _remove_gates(free: list[Pod], top: AnyGroup) -> Plan:
-    owner, namespace = top.metadata.controller, top.metadata.namespace
-    reply = None
+    owner, reply = top.metadata.controller, None
     if owner is not None:
-        ref = ObjectRef(owner.api_version, owner.kind, namespace, owner.name, owner.uid)
-        reply = Reply("lifted", ref, {"podGroup": top.metadata.name, "pods": len(free)})
+        data = {"podGroup": top.metadata.name, "pods": len(free)}
+        reply = Reply("lifted", owner.ref_in(top.metadata.namespace), data)
     message = f"{counted(len(free), 'pod')} of {top.ref}"
     return Plan(Reason.GATES_LIFTED, message, tuple(map(remove_gate, free)), reply)

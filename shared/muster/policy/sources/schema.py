@@ -13,14 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import yaml
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import PydanticCustomError
 

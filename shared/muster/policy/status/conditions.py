@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from muster.objects.meta import find_condition
@@ -80,7 +81,8 @@ def conditions_patch(owner: OwnerObject, conditions: tuple[Condition, ...], now:
     if kind.shows_last_condition and not foreign and ours[-1]["status"] != "True":
         ours.append(ours[-1] | {"type": not_scheduled, "status": "True"})
     conditions_now = [*ours, *foreign]
-    unchanged = sorted(ours, key=_type) == sorted(before, key=_type)
+    by_type = itemgetter("type")
+    unchanged = sorted(ours, key=by_type) == sorted(before, key=by_type)
     if unchanged and not (kind.shows_last_condition and current[-1]["type"] != conditions_now[-1]["type"]):
         return None
     body = {
@@ -126,7 +128,3 @@ def _dated(owner: OwnerObject, condition: Condition, now: datetime) -> dict[str,
         "message": condition.message[:MESSAGE_LIMIT],
         "lastTransitionTime": since or now.strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
-
-
-def _type(entry: Mapping[str, Any]) -> str:
-    return str(entry["type"])

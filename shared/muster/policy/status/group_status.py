@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from muster.objects.meta import find_condition
-from muster.objects.pods import Pod
+from muster.objects.pods import Pod, to_run
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
 from muster.policy.group_labels import GATE, GroupInstance
@@ -19,7 +18,7 @@ from muster.policy.groups.gathered import whole_size, why_held
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.status.conditions import MESSAGE_LIMIT
-from muster.policy.tree.members import LiveMembers, members_to_run
+from muster.policy.tree.members import LiveMembers, by_group, members_to_run
 
 WORST_FIRST = (
     Reason.API_NOT_SERVED,
@@ -63,8 +62,8 @@ class _GroupPods:
 
     @cached_property
     def live(self) -> list[Pod]:
-        """The pods that are not finished or being deleted."""
-        return [pod for pod in self.pods if not (pod.finished or pod.being_deleted)]
+        """The pods that are to run."""
+        return [pod for pod in self.pods if to_run(pod)]
 
     @cached_property
     def bound(self) -> int:
@@ -90,8 +89,7 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
     pods = by_group(members.pods)
     statuses: dict[str, GroupStatus] = {}
     for leaf, suffix, name in resolved.pod_groups():
-        to_run = needed[GroupInstance(leaf.name, suffix)]
-        group = _GroupPods(name, groups.get(name), pods[name], to_run)
+        group = _GroupPods(name, groups.get(name), pods[name], needed[GroupInstance(leaf.name, suffix)])
         statuses[name] = (
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)
@@ -116,14 +114,6 @@ def placed_gang(group: PodGroup) -> GroupStatus:
     """Return the status of a placed gang that needs all its pods."""
     count = group.spec.scheduling_policy.min_count
     return GroupStatus(Reason.SCHEDULED, f"{group.metadata.name}: {counted(count, 'pod')} placed")
-
-
-def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
-    """Return the pods by the name of their PodGroup."""
-    grouped: defaultdict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        grouped[pod.pod_group_name].append(pod)
-    return grouped
 
 
 def groups_bound_alone(members: LiveMembers, now: datetime) -> set[str]:
@@ -255,7 +245,7 @@ def _lost_members(pods: _GroupPods, *, job_lost_pods: bool) -> GroupStatus | Non
         return None
     if len(live) >= min(pods.needed, group.spec.scheduling_policy.min_count):
         return None
-    gone = (pod for pod in pods.pods if pod.finished or pod.being_deleted)
+    gone = (pod for pod in pods.pods if not to_run(pod))
     targets = (find_condition(pod.status.conditions, "DisruptionTarget") for pod in gone)
     messages = (str(target["message"]) for target in targets if target and target.get("message"))
     causes = sorted({message[:MESSAGE_LIMIT] for message in messages})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from muster.objects.meta import is_true, turned_at
-from muster.objects.pods import Pod
+from muster.objects.pods import Pod, to_run
 from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
 from muster.objects.text import counted
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
@@ -32,13 +32,12 @@ from muster.policy.status.group_status import (
     BINDING_TIME,
     WORST_FIRST,
     GroupStatus,
-    by_group,
     group_statuses,
     groups_bound_alone,
     placed_gang,
 )
 from muster.policy.tree.groups import Group
-from muster.policy.tree.members import LiveMembers
+from muster.policy.tree.members import LiveMembers, by_group
 
 _REASONS = frozenset(map(str, Reason))
 _MAY_LACK_PODS = (Reason.WAITING_FOR_PODS, Reason.SCHEDULING_GATED)
@@ -225,7 +224,7 @@ def _fallback_failure(
 ) -> GroupingFailure | None:
     """Return why an owner has fallback PodGroups, also under other names that its pods have; else None."""
     existing = {group.metadata.name: group for group in members.groups}
-    named = {pod.pod_group_name for pod in members.pods if not (pod.finished or pod.being_deleted)}
+    named = {pod.pod_group_name for pod in members.pods if to_run(pod)}
     groups = [existing[name] for name in wanted if name in existing]
     groups += [
         group

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.objects.meta import ObjectMeta
-from muster.objects.pods import Pod
+from muster.objects.pods import Pod, to_run
 from muster.objects.scheduling import CompositePodGroup, PodGroup
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance, GroupLabels
@@ -37,11 +37,15 @@ class LiveMembers:
         Pods that an earlier Job of the name left behind have no controller, but the label of its UID.
         """
         live = {job.metadata.uid for job in self.jobs if not job.being_deleted}
-        return tuple(
-            pod
-            for pod in self.pods
-            if not (pod.finished or pod.being_deleted) and _may_be_of(live, pod.metadata)
-        )
+        return tuple(pod for pod in self.pods if to_run(pod) and _may_be_of(live, pod.metadata))
+
+
+def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
+    """Return the pods by the name of their PodGroup."""
+    grouped: defaultdict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        grouped[pod.pod_group_name].append(pod)
+    return grouped
 
 
 def expected_members(pod_set: PodSet, without: Collection[int] = ()) -> Mapping[GroupInstance, int]:
