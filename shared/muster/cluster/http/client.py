@@ -118,8 +118,8 @@ class Client:
                 body = dict(action.body or {})
                 return self.create(resource, body, manager=manager, subresource=action.subresource)
             case Verb.UPDATE:
-                body = dict(action.body or {})
-                return self.replace(resource, body, manager=manager, subresource=action.subresource)
+                path = resource.path(target.name, target.namespace, action.subresource)
+                return self._call("PUT", path, query={"fieldManager": manager}, body=action.body)
             case Verb.PATCH:
                 if action.patch is None:
                     raise ValueError(f"{target}: the patch has no media type")
@@ -158,23 +158,9 @@ class Client:
         path = resource.path(name, namespace, subresource)
         return self._call("PATCH", path, query={"fieldManager": manager}, body=body, content_type=patch)
 
-    def replace(self, resource: Resource, body: Object, *, manager: str, subresource: str = "") -> Object:
-        """Replace an object, whose body has a resourceVersion; returns it as it is stored."""
-        metadata = body["metadata"]
-        path = resource.path(metadata["name"], metadata.get("namespace", ""), subresource)
-        return self._call("PUT", path, query={"fieldManager": manager}, body=body)
-
-    def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        uid: str = "",
-        propagation: str = "Background",
-    ) -> None:
+    def delete(self, resource: Resource, name: str, namespace: str = "", *, uid: str = "") -> None:
         """Delete an object, only that of `uid` if it is given; an object that is gone is no error."""
-        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if uid:
             options["preconditions"] = {"uid": uid}
         try:
