@@ -79,7 +79,10 @@ def test_plain_pods_of_a_named_gang_start_together(story: RealStory, muster_on_i
     story.wait("one has ended", lambda now: now.running() == 3)
     _delete(story, "worker-0")
     story.create(a_pod("worker-4", "sweep", 4))
-    story.wait("three run again", lambda now: now.running() == 3 and len(now.pods()) == 4)
+    story.wait(
+        "three others run",
+        lambda now: now.running() == 3 and all(pod["metadata"]["name"] != "worker-0" for pod in now.pods()),
+    )
     for pod in story.pods():
         _delete(story, pod["metadata"]["name"])
     story.wait("no pod is left", lambda now: not now.pods())
