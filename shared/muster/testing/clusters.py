@@ -18,7 +18,7 @@ from muster.cluster.http.client import Client
 from muster.cluster.versioned import Versioned
 from muster.local.stack import Stack, embedded_server
 from muster.local.stories.laws import LAWS
-from muster.local.stories.watching import TimelineRecorder
+from muster.local.stories.watching import KINDS, TimelineRecorder
 from muster.objects.resources import by_kind
 from muster.replay.activity import Activity, ActivityHandler
 from muster.replay.files import RecordedRequest
@@ -209,10 +209,19 @@ class RunningStack(ClusterAccess):
         The laws: a gang is bound together or not at all, a Workload comes before its PodGroups and these
         before bindings, and no gate is removed before its PodGroup exists.
         """
+        self.until("the recorder has heard of all changes", self._is_recorded)
         entries = self.recorder.history(namespace)
         return [violation for law in LAWS for violation in law(entries)]
+
+    def _is_recorded(self) -> bool:
+        now = [body for resource in KINDS for body in self.all(resource.kind)]
+        return _versions(now) <= _versions(self.recorder.objects())
 
     def _swept(self) -> list[Activity]:
         return [
             activity for activity in self.activities if activity.trigger == "sweep" and not activity.about
         ]
+
+
+def _versions(objects: Objects) -> set[tuple[str, str]]:
+    return {(body["metadata"]["uid"], body["metadata"]["resourceVersion"]) for body in objects}
