@@ -80,7 +80,7 @@ cluster: $(LIGHT) ## Start the real control plane from Go modules and leave it u
 cluster-down: $(LIGHT) ## Stop what `make cluster` started
 	@$(BIN)/python -m tests.cluster down
 
-REAL := $(BIN)/pytest -m real --timeout 900 -o cache_dir=.pytest_cache/real tests/contract tests/docs tests/manifests tests/e2e
+REAL := $(BIN)/pytest -m "real and not storm" --timeout 900 -o cache_dir=.pytest_cache/real tests/contract tests/docs tests/manifests tests/e2e
 # Three workers for two cores, because a story waits about as often as it works.
 e2e: $(READY) ## Run contract and stories on the real control plane (needs Go 1.26)
 	$(BIN)/python -m tests.cluster build
@@ -95,6 +95,9 @@ $(SITE)/.ready: requirements-docs.txt
 docs: $(SITE)/.ready ## Build the pages as a site in build/site; broken links fail
 	@$(SITE)/bin/python release/site.py build
 	@$(SITE)/bin/zensical build --clean --strict --config-file build/zensical.toml
+
+storm: $(READY) ## Kill, scale and update gangs of five kinds at random on the real control plane (needs Go 1.26)
+	$(BIN)/pytest -m storm --timeout 900 -o cache_dir=.pytest_cache/real tests/e2e
 
 record: $(READY) ## Record contract answers and event streams anew, show what changed (needs Go 1.26)
 	$(BIN)/python -m tests.contract.record

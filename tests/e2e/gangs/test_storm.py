@@ -1,4 +1,8 @@
-"""Gangs of five kinds under kills, scaling and updates at random: afterwards all run whole."""
+"""Gangs of five kinds under kills, scaling and updates at random run whole afterwards: `make storm`.
+
+Not in `make e2e`: in one of seven runs KubeRay 1.6.2 did not make the head of its RayCluster again, which had
+been deleted as soon as it existed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from tests.e2e.support.muster import Muster
 from tests.e2e.support.owners import Object
 from tests.e2e.support.story import RealStory
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.storm, pytest.mark.timeout(300)]
 SECONDS = 20
 __all__ = ["OPTIONS"]
 
