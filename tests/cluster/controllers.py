@@ -44,30 +44,54 @@ def start_jobset(api: KubernetesApi, credentials: Credentials, gates: Iterable[s
 
     The defaulting webhook is required: a JobSet without successPolicy crashes the controller.
     """
-    folder = modules.module_folder(modules.JOBSET)
+    config = modules.module_folder(modules.JOBSET) / "config/components"
+    return start_with_webhooks(
+        api,
+        credentials,
+        modules.JOBSET,
+        configuration={
+            "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+            "featureGates": dict.fromkeys(gates, True),
+        },
+        role=config / "rbac/role.yaml",
+        webhooks=config / "webhook/manifests.yaml",
+        label_of_pods="jobset.sigs.k8s.io/jobset-name",
+    )
+
+
+def start_with_webhooks(
+    api: KubernetesApi,
+    credentials: Credentials,
+    component: modules.Component,
+    *,
+    configuration: dict[str, Any],
+    role: Path,
+    webhooks: Path,
+    label_of_pods: str,
+) -> ComponentProcess:
+    """Start a controller of JobSet's shape: its service account, its configuration file, its webhooks.
+
+    As in the kustomizations of their releases, the webhooks of pods get only pods with a label.
+    """
+    name = component.name
     webhook_port, health_port = free_ports(2)
-    configuration = {
-        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+    configuration |= {
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": f"127.0.0.1:{health_port}"},
         "metrics": {"bindAddress": "0"},
         "webhook": {"host": "127.0.0.1", "port": webhook_port, "certDir": str(credentials.folder)},
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
-        "featureGates": dict.fromkeys(gates, True),
     }
-    role = folder / "config/components/rbac/role.yaml"
-    token = service_account(api, "jobset-system", "jobset-controller-manager", role)
-    kubeconfig = credentials.kubeconfig("jobset", api.server, token)
-    config = credentials.folder / "jobset.json"
+    token = service_account(api, f"{name}-system", f"{name}-controller-manager", role)
+    kubeconfig = credentials.kubeconfig(name, api.server, token)
+    config = credentials.folder / f"{name}.json"
     config.write_text(json.dumps(configuration))
-    command = [str(modules.build(modules.JOBSET)), f"--config={config}", f"--kubeconfig={kubeconfig}"]
-    process = start("jobset", command, credentials.folder)
+    command = [str(modules.build(component)), f"--config={config}", f"--kubeconfig={kubeconfig}"]
+    process = start(name, command, credentials.folder)
     wait_healthy(process, health_port)
-    webhooks = folder / "config/components/webhook/manifests.yaml"
-    # As the release's kustomization patches them: the pod webhooks get only pods of a JobSet.
-    of_jobsets = {"matchExpressions": [{"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}]}
-    install_webhooks(api, credentials, webhooks, "jobset", webhook_port, {"pods": of_jobsets})
+    labelled = {"matchExpressions": [{"key": label_of_pods, "operator": "Exists"}]}
+    _install_webhooks(api, credentials, webhooks, name, webhook_port, {"pods": labelled})
     return process
 
 
@@ -97,7 +121,7 @@ def start_trainer(api: KubernetesApi, credentials: Credentials) -> ComponentProc
     command = [str(modules.build(modules.TRAINER)), f"--config={config}", f"--kubeconfig={kubeconfig}"]
     process = start("trainer", command, credentials.folder, {"TMPDIR": str(credentials.folder / "trainer")})
     wait_healthy(process, health_port)
-    install_webhooks(
+    _install_webhooks(
         api, credentials, folder / "manifests/base/webhook/manifests.yaml", "trainer", webhook_port
     )
     manifests.apply(api, manifests.documents(sorted((folder / "manifests/base/runtimes").rglob("*.yaml"))))
@@ -146,7 +170,7 @@ def _until_served(api: KubernetesApi, path: str) -> None:
         raise AssertionError(f"{path} is still not served: {api.request('GET', path).message}")
 
 
-def install_webhooks(
+def _install_webhooks(
     api: KubernetesApi,
     credentials: Credentials,
     file: Path,
@@ -154,7 +178,6 @@ def install_webhooks(
     port: int,
     selectors: dict[str, dict[str, Any]] | None = None,
 ) -> None:
-    """Apply webhooks of a release with the address of a controller that runs here."""
     for document in manifests.documents([file]):
         document["metadata"]["name"] = name
         for webhook in document["webhooks"]:

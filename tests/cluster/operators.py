@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.cluster import modules
 from tests.cluster.api import KubernetesApi
-from tests.cluster.controllers import install_webhooks, service_account, wait_healthy
+from tests.cluster.controllers import service_account, start_with_webhooks, wait_healthy
 from tests.cluster.credentials import Credentials
 from tests.cluster.processes import ComponentProcess, free_ports, start
 
 
 def start_lws(api: KubernetesApi, credentials: Credentials) -> ComponentProcess:
     """Start the LeaderWorkerSet controller with its own service account, and install its webhooks."""
-    folder = modules.module_folder(modules.LWS)
-    webhook_port, health_port = free_ports(2)
-    configuration = {
-        "apiVersion": "config.lws.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "health": {"healthProbeBindAddress": f"127.0.0.1:{health_port}"},
-        "metrics": {"bindAddress": "0"},
-        "webhook": {"host": "127.0.0.1", "port": webhook_port, "certDir": str(credentials.folder)},
-        "leaderElection": {"leaderElect": False},
-        "internalCertManagement": {"enable": False},
-    }
-    token = service_account(api, "lws-system", "lws-controller-manager", folder / "config/rbac/role.yaml")
-    kubeconfig = credentials.kubeconfig("lws", api.server, token)
-    config = credentials.folder / "lws.json"
-    config.write_text(json.dumps(configuration))
-    command = [str(modules.build(modules.LWS)), f"--config={config}", f"--kubeconfig={kubeconfig}"]
-    process = start("lws", command, credentials.folder)
-    wait_healthy(process, health_port)
-    # As the release's kustomization patches them: the pod webhooks get only pods of a LeaderWorkerSet.
-    name = {"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}
-    selectors = {"pods": {"matchExpressions": [name]}}
-    webhooks = folder / "config/webhook/manifests.yaml"
-    install_webhooks(api, credentials, webhooks, "lws", webhook_port, selectors)
-    return process
+    config = modules.module_folder(modules.LWS) / "config"
+    return start_with_webhooks(
+        api,
+        credentials,
+        modules.LWS,
+        configuration={"apiVersion": "config.lws.x-k8s.io/v1alpha1"},
+        role=config / "rbac/role.yaml",
+        webhooks=config / "webhook/manifests.yaml",
+        label_of_pods="leaderworkerset.sigs.k8s.io/name",
+    )
 
 
 def start_kuberay(api: KubernetesApi, credentials: Credentials) -> ComponentProcess:
