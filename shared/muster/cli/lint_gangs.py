@@ -8,13 +8,13 @@ from typing import Any
 from muster.cli.lint_labels import Found, Severity, gang_templates
 from muster.objects.controllers import READABLE
 from muster.policy.group_labels import ALL, GANG, GANG_BY, MIN_COUNT
+from muster.policy.groups.gathered import LWS_EXCLUSIVE
 from muster.policy.reasons import Reason
 
 KINDS_READ_FOR_GANGS = frozenset(kind for _, kind in READABLE)
 """Kinds of which only the pod templates with the label matter."""
 
 _KNOW_THEIR_SIZE = {*KINDS_READ_FOR_GANGS, "LeaderWorkerSet"}
-_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 _IN_ORDER = "spec.podManagementPolicy: must be Parallel; OrderedReady makes one pod after the other"
 _LEADER_READY = "spec.startupPolicy: LeaderReady makes workers when their leader is ready: label workers only"
@@ -33,12 +33,15 @@ def gang_faults(body: Mapping[str, Any]) -> Iterator[Found]:
         if kind == "Pod" and GANG not in labels and GANG_BY not in annotations:
             yield Severity.ERROR, "InvalidLabel", f"{path}.labels: {MIN_COUNT}: a pod alone needs {GANG}, too"
     paths = str([path for path, _ in templates])
-    exclusive = _EXCLUSIVE in (body["metadata"].get("annotations") or {})
+    exclusive = LWS_EXCLUSIVE in (body["metadata"].get("annotations") or {})
     both = "leaderTemplate" not in str(spec) or "leaderTemplate" in paths
     for waits, why in (
         (kind == "StatefulSet" and spec.get("podManagementPolicy") != "Parallel", _IN_ORDER),
         (kind == "LeaderWorkerSet" and spec.get("startupPolicy") == "LeaderReady" and both, _LEADER_READY),
-        (kind == "LeaderWorkerSet" and exclusive, f"metadata.annotations: {_EXCLUSIVE}: workers come later"),
+        (
+            kind == "LeaderWorkerSet" and exclusive,
+            f"metadata.annotations: {LWS_EXCLUSIVE}: workers come later",
+        ),
         (spec.get("launcherCreationPolicy") == "WaitForWorkersReady" and "Launcher" in paths, _LAUNCHER),
     ):
         if templates and waits:

@@ -154,6 +154,11 @@ def turned_at(conditions: Iterable[Mapping[str, Any]], kind: str, status: str) -
     return read_time(condition.get("lastTransitionTime") or "")
 
 
+def time_text(at: datetime) -> str:
+    """Return a time in UTC as the API writes it, in whole seconds."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def read_time(text: str) -> datetime | None:
     """Return the time of an RFC 3339 text; None if Python cannot read it, as the year 0 or a leap second."""
     try:

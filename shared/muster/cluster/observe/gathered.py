@@ -19,7 +19,7 @@ from muster.policy.groups.gathered import GatheredPods, is_of_another_revision, 
 
 
 class GatheredGroup(ObjectRef):
-    """A PodGroup that gather_pods made, or that pods name which it gathers."""
+    """A PodGroup that gather_pods made, or is to make for the pods that name it."""
 
 
 class AddedTo(GatheredGroup):
@@ -35,8 +35,7 @@ def read_gathered(cluster: Cluster, subject: ObjectRef) -> GatheredPods:
     if not api.served:
         return GatheredPods(subject, api)
     gathered = read_group_and_pods(cluster, subject)
-    group = gathered.group
-    pod = gathered.first
+    group, pod = gathered.group, gathered.first
     if pod is None or (isinstance(subject, AddedTo) and gathered.settled):
         return gathered
     controller = _controller(cluster, pod.metadata.controller, subject.namespace)

@@ -30,7 +30,8 @@ CONTROLLER = "muster.dev/controller"
 LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
 """Annotation of the pods of a LeaderWorkerSet: how many one replica has (api/leaderworkerset/v1, v0.9.0)."""
 
-_LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+LWS_EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
+"""Annotation of a LeaderWorkerSet and its pods: workers are made when their leader has a node."""
 
 
 @dataclass(frozen=True)
@@ -210,6 +211,6 @@ def never_together(gathered: GatheredPods, pod: Pod) -> GroupingFailure | None:
     in_order = controller is not None and controller.spec.pod_management_policy == "OrderedReady"
     if in_order and gathered.owner is not None:
         why = f"{gathered.made_by} makes its pods one after the other; podManagementPolicy: Parallel does not"
-    elif _LWS_EXCLUSIVE in pod.metadata.annotations:
-        why = f"with {_LWS_EXCLUSIVE} the workers are made when their leader has a node"
+    elif LWS_EXCLUSIVE in pod.metadata.annotations:
+        why = f"with {LWS_EXCLUSIVE} the workers are made when their leader has a node"
     return GroupingFailure(Reason.WAITS_FOR_ITSELF, why) if why and gathered.size > 1 else None

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from muster.objects.meta import ObjectRef
+from muster.objects.meta import ObjectRef, time_text
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
@@ -183,7 +183,7 @@ def create_event(
     about: ObjectRef, *, component: str, warning: bool, reason: str, message: str, now: datetime
 ) -> Action:
     """Create a core/v1 Event about an object; a repeat has the same name."""
-    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    timestamp = time_text(now)
     body = {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime, timedelta
 
+from muster.objects.meta import time_text
 from muster.objects.pods import Pod
 from muster.objects.text import counted
 from muster.policy.groups.gate_release import placed_together, root_of
@@ -94,7 +95,7 @@ def _evict(pod: Pod) -> Action:
 
 
 def _fail(job: Job, message: str, now: datetime) -> Action:
-    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    at = time_text(now)
     why = {
         "reason": str(Reason.MEMBERS_LOST),
         "message": message,

@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from muster.objects.meta import find_condition
+from muster.objects.meta import find_condition, time_text
 from muster.policy.groups.manifests import create_event
 from muster.policy.model import Action, GangGivenUp, PatchType, Verb
 from muster.policy.owners import known_kind_of
@@ -126,5 +126,5 @@ def _dated(owner: OwnerObject, condition: Condition, now: datetime) -> dict[str,
         "status": status,
         "reason": str(condition.reason),
         "message": condition.message[:MESSAGE_LIMIT],
-        "lastTransitionTime": since or now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": since or time_text(now),
     }
