@@ -107,10 +107,14 @@ def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp:
 
 
 def _at_work(api: KubernetesApi) -> bool:
-    """Return whether all policies act: each is compiled some time after it was created."""
+    """Return whether all policies act: each is compiled some time after it was created.
+
+    An apply configuration of a kind whose CRD is new is answered 503 for up to a minute.
+    """
     stamped, labelled = _born(api, pod(LABEL, JOB)), _label(api, "variants-in", job())
-    groups = _groups(api, "variants-in", jobset(replicated_job("worker")))
-    return "schedulingGroup" in stamped["spec"] and labelled == "main" and groups != {}
+    probe = jobset(replicated_job("worker"))
+    answer = api.request("POST", JOBSETS_OF.path("", "variants-in"), probe, query=DRY_RUN)
+    return "schedulingGroup" in stamped["spec"] and labelled == "main" and GROUP in str(answer.body.get("spec"))
 
 
 def _groups(api: KubernetesApi, namespace: str, sent: dict[str, Any]) -> dict[str, str]:
