@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -68,6 +70,7 @@ def _printed(done: Done) -> tuple[list[str], str]:
 @contextlib.contextmanager
 def _running(exports: list[str], command: str, folder: Path) -> Iterator[ComponentProcess]:
     """A second terminal, in which a command stays."""
+    folder.mkdir(exist_ok=True)
     process = start("terminal", ["/bin/bash", "-c", "\n".join([*exports, f"exec {command}"])], folder)
     try:
         yield process
@@ -103,6 +106,12 @@ def test_printed_commands_work_and_down_ends_everything(tmp_path: Path) -> None:
             groups = json.loads(_typed(*exports, f"{look} -o json").stdout)["items"]
             (gang,) = [group for group in groups if group["kind"] == "PodGroup"]
             assert gang["spec"]["schedulingPolicy"] == {"gang": {"minCount": 4}}
+            with _running(exports, "muster view", tmp_path / "view") as view:
+                assert until(lambda: "open http://" in view.log.read_text(), 60), view.tail()
+                (page,) = (word for word in view.log.read_text().split() if word.startswith("http://"))
+                with urlopen(f"{page}/events", timeout=10) as events:  # noqa: S310 - a page of loopback
+                    shown = b"".join(itertools.takewhile(bytes.strip, events)).decode()
+                assert shown.count('"phase": "Running"') == 4
             columns = _typed(*exports, "kubectl get podgroups -A").stdout.splitlines()[0].split()
             assert " ".join(columns[1:]) in " ".join(README.read_text().split()), (
                 "README shows what kubectl prints"

@@ -81,14 +81,11 @@ def authenticated(stage: RealStage, tmp_path: Path, knative: Knative) -> None:
     """The flag authentication-oidc, and the component event-policy; the stage is of no use afterwards."""
     path = "/api/v1/namespaces/knative-eventing/configmaps/config-features"
     stage.cluster.api.must("PATCH", path, {"data": {"authentication-oidc": "enabled"}}, MERGE_PATCH)
-    overlay = str(_with_component(tmp_path, EVENT_POLICY))
-    apply = ("apply", "-k", overlay)
+    # Knative leaves some subscribers of a running broker as they are.
+    _kubectl(stage, "--namespace", NAMESPACE, "delete", "triggers,brokers", "--all", "--cascade=foreground")
+    apply = ("apply", "-k", str(_with_component(tmp_path, EVENT_POLICY)))
     assert until(lambda: not kubectl.call(*apply, kubeconfig=stage.cluster.kubeconfig).returncode, 30)
     assert until(lambda: _adapters_have_tokens(stage), 60), "the adapters do not follow the flag"
-    # Knative leaves some subscribers of a running broker as they are; it makes a deleted channel anew.
-    messaging = f"/apis/messaging.knative.dev/v1/namespaces/{NAMESPACE}"
-    stage.cluster.api.must("DELETE", f"{messaging}/subscriptions")
-    stage.cluster.api.must("DELETE", f"{messaging}/inmemorychannels/muster-kne-trigger")
     assert until(lambda: _deliveries_have_tokens(stage), 60), "the triggers do not follow the flag"
     knative.forget_refused()
     stage.muster.settle()
