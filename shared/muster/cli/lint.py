@@ -44,7 +44,7 @@ from muster.policy.sources.source import (
     sources_of_runtime,
 )
 from muster.replay.files import BadFileError
-from muster.replay.snapshots import LocatedObject, Object, read_located
+from muster.replay.snapshots import LocatedObject, Named, Object, name_of, read_located
 from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
 
@@ -126,7 +126,7 @@ def lint(files: Mapping[Path, Path], namespace: str = DEFAULT_NAMESPACE) -> list
     In a file that was found in a folder YAML that is no object is skipped.
     """
     found: dict[Fault, None] = {}
-    readable: dict[tuple[str, str, str], LocatedObject] = {}
+    readable: dict[Named, LocatedObject] = {}
     checked: list[LocatedObject] = []
     for path, target in files.items():
         try:
@@ -140,7 +140,7 @@ def lint(files: Mapping[Path, Path], namespace: str = DEFAULT_NAMESPACE) -> list
                 fault = (Severity.ERROR, str(Reason.UNREADABLE_OBJECT), ": ".join(wrong))
                 found[_fault(entry, fault)] = None
             else:
-                readable[_key(entry.body)] = entry
+                readable[name_of(entry.body)] = entry
                 checked.append(entry)
     locks = [source for entry in readable.values() for source in _administrators_locks(entry.body)]
     for entry in checked:
@@ -148,7 +148,7 @@ def lint(files: Mapping[Path, Path], namespace: str = DEFAULT_NAMESPACE) -> list
             found[_fault(entry, one)] = None
     assumed = assume_cluster([entry.body for entry in readable.values()], namespace)
     for body, one in _in_owners(assumed, {name for kind, _, name in readable if kind == "Namespace"}):
-        found[_fault(readable[_key(body)], one)] = None
+        found[_fault(readable[name_of(body)], one)] = None
     read = {files[entry.path] for entry in checked if _is_read(entry.body)}
     read |= {files[Path(fault.file)] for fault in found}
     for target in dict.fromkeys(files.values()):
@@ -285,10 +285,5 @@ def _fault(entry: LocatedObject, found: Found) -> Fault:
 
 
 def _named(body: Object) -> str:
-    kind, namespace, name = _key(body)
+    kind, namespace, name = name_of(body)
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-
-
-def _key(body: Object) -> tuple[str, str, str]:
-    metadata = body["metadata"]
-    return body["kind"], metadata.get("namespace") or "", metadata["name"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -25,8 +24,6 @@ from muster.runtime import steps
 from muster.runtime.http.responses import first_fault
 from muster.runtime.step import Step
 from muster.simulator.typed import first_type_fault
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @click.command("plan")
@@ -106,7 +103,7 @@ def _plans(step: Step, request: RecordedRequest, objects: Objects) -> list[Docum
         raise BadFileError(*wrong)
     for body in objects:
         body["metadata"].setdefault("uid", "")
-    now = time_of(request, _EPOCH)
+    now = time_of(request)
     cluster = Snapshot(objects)
     try:
         found = subjects(step, parse(request.headers, request.body), cluster)

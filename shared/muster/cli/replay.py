@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -17,8 +16,6 @@ from muster.replay.gangs import gangs_of
 from muster.replay.replay import NeverQuietError, ReplayResult, event_of, is_musters_group, replay
 from muster.replay.snapshots import choose_for, moments_of, objects_of_events, read_snapshots
 from muster.replay.timeline import recorded
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @click.command("replay")
@@ -79,7 +76,7 @@ def command(
         objects = chosen.objects
         if drop_groups:
             objects = [body for body in objects if not is_musters_group(body)]
-        now = max(time_of(request, _EPOCH) for request in requests)
+        now = max(map(time_of, requests))
         try:
             result = replay(requests, objects, now, sweep=sweep, overlay=overlay)
         except NeverQuietError as error:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from muster.events.parse import STRUCTURED
+from muster.events.parse import STRUCTURED, UnreadableEvent, receive
 from muster.objects import yaml_files
 
 
@@ -71,18 +71,6 @@ class RecordedRequest:
     body: bytes
     location: str
 
-    @property
-    def time(self) -> str:
-        """The event's attribute `time` as sent; "" if it has none."""
-        for name, value in self.headers.items():
-            if name.lower() == "ce-time":
-                return value
-        try:
-            time = json.loads(self.body)["time"]
-        except (ValueError, RecursionError, LookupError, TypeError):
-            return ""
-        return time if isinstance(time, str) else ""
-
 
 def read_events(path: Path) -> list[RecordedRequest]:
     """Return the events of a file: structured CloudEvents as JSON Lines, a YAML stream, a list, or one.
@@ -123,10 +111,10 @@ def _request(location: str, document: Any) -> RecordedRequest:
     return RecordedRequest({"content-type": STRUCTURED}, body, location)
 
 
-def time_of(request: RecordedRequest, default: datetime) -> datetime:
-    """Return the time of an event in UTC, or the default if it has no valid time."""
+def time_of(request: RecordedRequest) -> datetime:
+    """Return the time of an event in UTC; 1970 if it has none, or is no event."""
     try:
-        sent = datetime.fromisoformat(request.time)
-        return sent.astimezone(UTC) if sent.tzinfo else sent.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):  # in UTC it may be in the year 0 or 10,000
-        return default
+        sent = receive(request.headers, request.body).get_time()
+    except UnreadableEvent:
+        sent = None
+    return datetime.fromtimestamp(0, UTC) if sent is None else sent.astimezone(UTC)

@@ -64,7 +64,7 @@ def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
 
 def _latest(objects: Iterable[Object]) -> Objects:
     """Return the last object of each API group, kind, namespace and name."""
-    return list({(body["apiVersion"].rpartition("/")[0], _name_of(body)): body for body in objects}.values())
+    return list({(body["apiVersion"].rpartition("/")[0], name_of(body)): body for body in objects}.values())
 
 
 def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedObject]:
@@ -124,11 +124,12 @@ def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool 
 def _is_among(identity: Identity, objects: Iterable[Object]) -> bool:
     """Whether an object is there, under the UID that is known of it and of itself."""
     named, uid = identity
-    uids = {body["metadata"].get("uid") or uid for body in objects if _name_of(body) == named}
+    uids = {body["metadata"].get("uid") or uid for body in objects if name_of(body) == named}
     return uid in uids or bool(uids and not uid)
 
 
-def _name_of(body: Object) -> Named:
+def name_of(body: Object) -> Named:
+    """Return kind, namespace ("" for none) and name of an object."""
     return body["kind"], body["metadata"].get("namespace") or "", body["metadata"]["name"]
 
 

@@ -6,7 +6,6 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import yaml
@@ -20,7 +19,7 @@ from muster.replay.activity import Activity
 from muster.replay.files import BadFileError, RecordedRequest, time_of
 from muster.replay.gangs import NamespaceGangs, read_view
 from muster.replay.redaction import without_secrets
-from muster.replay.snapshots import Named, Object, RecordedObjects
+from muster.replay.snapshots import Named, Object, RecordedObjects, name_of
 from muster.replay.summary import is_gated, muster_conditions
 
 Rows = dict[str, Any]
@@ -65,7 +64,7 @@ class Timeline:
 
     def add_change(self, at: float, verb: str, body: Object) -> None:
         """Add a change of an object: ADDED, MODIFIED or DELETED."""
-        before, deleted, clean = self._bodies.get(_named(body)), verb == "DELETED", without_secrets(body)
+        before, deleted, clean = self._bodies.get(name_of(body)), verb == "DELETED", without_secrets(body)
         entry: dict[str, Any] = {"verb": "deleted" if deleted else "changed" if before else "created"}
         view = self._put(body, deleted=deleted)
         if before is None:
@@ -75,8 +74,8 @@ class Timeline:
             if not entry["diff"]:
                 return
             entry["by"] = _writer(before, body, [path for path, *_ in entry["diff"]])
-        self._add(at, _named(body), entry, view)
-        if view is None or not isinstance(view, Pod) or len(self._views[_named(body)[1]]) <= _AT_ONCE:
+        self._add(at, name_of(body), entry, view)
+        if view is None or not isinstance(view, Pod) or len(self._views[name_of(body)[1]]) <= _AT_ONCE:
             self.settle()
 
     def add_run(self, activity: Activity) -> None:
@@ -138,7 +137,7 @@ class Timeline:
         self._pending.append(({"at": round(at, 3), "object": about, **entry}, view))
 
     def _put(self, body: Object, *, deleted: bool) -> KubernetesObject | None:
-        named, view = _named(body), read_view(body)
+        named, view = name_of(body), read_view(body)
         self._bodies.pop(named, None)
         self._views[named[1]].pop(named, None)
         if not deleted:
@@ -194,7 +193,7 @@ def recorded(requests: Iterable[RecordedRequest], moments: Iterable[RecordedObje
             # Events of pods end with Muster's gate, by which they are watched: such a pod is not gone.
             gone = str(event["type"]).endswith(".delete")
             gone &= body["kind"] != PODS.kind or "deletionTimestamp" in body["metadata"]
-            at = time_of(request, datetime.fromtimestamp(0, UTC)).timestamp()
+            at = time_of(request).timestamp()
             states[_state(body)] = at, "DELETED" if gone else "MODIFIED", body
     begin = min((version for _, version in states), default=0)
     for moment in moments:
@@ -217,10 +216,6 @@ def _state(body: Object) -> tuple[str, int]:
     metadata = body["metadata"]
     version = str(metadata.get("resourceVersion", "0"))
     return str(metadata.get("uid")), int(version) if version.isdigit() else 0
-
-
-def _named(body: Object) -> Named:
-    return body["kind"], body["metadata"].get("namespace") or "", body["metadata"]["name"]
 
 
 def _gang_key(owner: ObjectRef) -> str:

@@ -6,7 +6,7 @@ import copy
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from muster.runtime.step import Step
 from muster.simulator.source import ChangeType, Mode, to_event
 
 EVENT_FILE, OBJECTS_FILE = "event.json", "cluster.yaml"
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _TIME = "2026-11-21T08:30:00Z"
 
 
@@ -49,7 +48,7 @@ class Case:
         older: tuple[RecordedRequest, ...] = (),
     ) -> Case:
         """Return the case of an event; without `now` at the time of the event, or 1970 if it has none."""
-        return cls(event, list(objects), now or time_of(event, _EPOCH), older)
+        return cls(event, list(objects), now or time_of(event), older)
 
     @classmethod
     def read(cls, folder: Path) -> Case:

@@ -18,7 +18,7 @@ from muster.events.parse import ResourceEvent, Sweep, parse
 from muster.policy.model import Decision, NoOp, Plan
 from muster.replay.files import RecordedRequest
 from muster.replay.plans import subjects
-from muster.replay.snapshots import Object, Objects
+from muster.replay.snapshots import Object, Objects, name_of
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
@@ -64,7 +64,7 @@ def gone_is_nothing(step: Step, case: Case) -> None:
     if not isinstance(event, ResourceEvent):
         return
     about = (event.ref.kind, event.ref.namespace, event.ref.name)
-    left = [obj for obj in case.copied_objects() if _named(obj) != about]
+    left = [obj for obj in case.copied_objects() if name_of(obj) != about]
     for decision in decisions(step, case.event, Snapshot(left), case.now):
         assert not _writes(decision), f"{event.ref} is gone, and still there is a plan: {decision.reason}"
 
@@ -178,11 +178,6 @@ def reference_to(request: RecordedRequest) -> Iterator[RecordedRequest]:
 def _version(event: Object) -> int:
     """Return the resourceVersion in an event; for a reference, which has none, the highest possible."""
     return int(event["data"].get("metadata", {}).get("resourceVersion", 1 << 62))
-
-
-def _named(obj: Object) -> tuple[str, str, str]:
-    metadata = obj["metadata"]
-    return obj["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 def _writes(decision: Decision) -> bool:

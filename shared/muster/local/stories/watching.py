@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from muster.cluster.errors import ClusterError, Expired, Gone
 from muster.objects.resources import JOBS, JOBSETS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource
-from muster.replay.snapshots import Object, Objects
+from muster.replay.snapshots import Named, Object, Objects, name_of
 
 KINDS = (TRAINJOBS, JOBSETS, JOBS, PODS, WORKLOADS, POD_GROUPS)
 WATCH_SECONDS = 5
@@ -64,7 +64,7 @@ class TimelineRecorder:
         self._watch_seconds = watch_seconds
         self._changed = threading.Condition()
         self._history: list[Entry] = []
-        self._objects: dict[tuple[str, str, str], Object] = {}
+        self._objects: dict[Named, Object] = {}
         self._gaps: list[str] = []
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -102,7 +102,7 @@ class TimelineRecorder:
         for resource in self._kinds:
             objects, version = self._source.list_with_version(resource)
             with self._changed:
-                self._objects |= {_key(body): body for body in objects}
+                self._objects |= {name_of(body): body for body in objects}
             self._watch(resource, version)
         return self
 
@@ -187,7 +187,7 @@ class TimelineRecorder:
         with self._changed:
             before = {key: body for key, body in self._objects.items() if key[0] == resource.kind}
         for body in objects:
-            known = before.pop(_key(body), None)
+            known = before.pop(name_of(body), None)
             if known is None:
                 self._append(Entry(time.time(), "ADDED", body))
             elif known["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
@@ -201,9 +201,9 @@ class TimelineRecorder:
         with self._changed:
             self._history.append(entry)
             if entry.change == "DELETED":
-                self._objects.pop(_key(entry.object), None)
+                self._objects.pop(name_of(entry.object), None)
             else:
-                self._objects[_key(entry.object)] = entry.object
+                self._objects[name_of(entry.object)] = entry.object
             self._changed.notify_all()
 
 
@@ -222,8 +222,3 @@ def apply_entry(objects: dict[str, Object], entry: Entry) -> None:
         objects.pop(entry.name, None)
     else:
         objects[entry.name] = entry.object
-
-
-def _key(body: Object) -> tuple[str, str, str]:
-    metadata = body["metadata"]
-    return body["kind"], metadata.get("namespace", ""), metadata["name"]
