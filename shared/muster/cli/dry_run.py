@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import ValidationError
-
 from muster.cluster.observe.snapshot import Snapshot
-from muster.objects.meta import KubernetesObject
+from muster.objects.meta import ref_of
 from muster.objects.resources import is_known
 from muster.objects.text import counted
 from muster.policy.group_labels import NAMESPACE_SWITCH
@@ -20,7 +18,6 @@ from muster.policy.owners import owner_kind
 from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object, Objects
-from muster.runtime.http.responses import first_fault
 from muster.simulator.admitted import marked
 from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.controllers import shipped_runtime
@@ -271,11 +268,7 @@ def _marked(runtime: Object, notes: list[str]) -> Object:
     for patched in sorted({"workload", "kaiScheduler"} & set(policy))[:1]:
         field_path = f"spec.podGroupPolicy.{patched}"
         notes += [f"{named}: {field_path} is assumed to be kept, by CRDs patched with runtime-policy-crd"]
-    try:
-        decision = plan_runtime(RuntimeInputs(KubernetesObject.read(runtime).ref, runtime), _ANY_TIME)
-    except ValidationError as error:
-        path, message = first_fault(error)
-        raise BadFileError(f"{named}: {path}", message) from None
+    decision = plan_runtime(RuntimeInputs(ref_of(runtime), runtime), _ANY_TIME)
     for action in decision.actions if isinstance(decision, Plan) else ():
         if action.body and action.body["kind"] == runtime["kind"]:
             notes.append(

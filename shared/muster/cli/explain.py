@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
-from pydantic import ValidationError
 
 from muster.cli.advice import why_not_marked
 from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
@@ -22,7 +21,7 @@ from muster.cluster.observe import policy_sources as sources
 from muster.cluster.observe.members import failed_create, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import KubernetesObject, ObjectRef, ref_of
+from muster.objects.meta import ObjectRef, ref_of
 from muster.objects.resources import Resource
 from muster.objects.text import counted
 from muster.policy.group_labels import SINGLE
@@ -38,10 +37,8 @@ from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySourceK
 from muster.policy.status.conditions import Condition
 from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.groups import Group
-from muster.replay.files import BadFileError
 from muster.replay.snapshots import read_snapshots
 from muster.runtime import steps
-from muster.runtime.http.responses import first_fault
 
 STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
 """The steps that act on an owner, in the order of the pipeline."""
@@ -123,11 +120,7 @@ def _of_files(
         click.echo(f"muster: {note}", err=True)
     cluster = DryRunCluster(assumed.objects)
     for owner in assumed.owners:
-        try:
-            yield explain(cluster, KubernetesObject.read(owner).ref, now, verbose=verbose)
-        except ValidationError as error:
-            path, message = first_fault(error)
-            raise BadFileError(f"{ref_of(owner)}: {path}", message) from None
+        yield explain(cluster, ref_of(owner), now, verbose=verbose)
     for _, fault in assumed.faults:
         click.echo(f"muster: {fault}", err=True)
     if assumed.faults:

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
 
 from muster.cli.advice import why_not_marked, why_unmarked
 from muster.cli.common import BadInput, echo_data, output_option, path_of
@@ -24,7 +23,7 @@ from muster.cli.lint_gangs import KINDS_READ_FOR_GANGS, gang_faults
 from muster.cli.lint_labels import PREFIX, Found, Severity, gang_templates, label_faults
 from muster.cluster.interface import POLICY_NAMESPACE
 from muster.cluster.observe.owner import read_owner
-from muster.objects.meta import KubernetesObject
+from muster.objects.meta import ref_of
 from muster.objects.resources import by_kind, is_known
 from muster.policy.group_labels import GROUP
 from muster.policy.model import NoOp
@@ -45,7 +44,6 @@ from muster.policy.sources.source import (
 )
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import LocatedObject, Named, Object, name_of, read_located
-from muster.runtime.http.responses import first_fault
 from muster.simulator.typed import type_fault
 
 _SUFFIXES = {".yaml", ".yml", ".json"}
@@ -238,20 +236,16 @@ def _in_owners(assumed: AssumedObjects, namespaces: Collection[str]) -> Iterator
 
 
 def _in_owner(cluster: DryRunCluster, owner: Object, namespaces: Collection[str]) -> Iterator[Found]:
-    try:
-        live, resolved = read_owner(cluster, KubernetesObject.read(owner).ref, classes=True)
-        if isinstance(resolved, NoOp):
-            yield from _left_alone(cluster, live, resolved, namespaces)
-            return
-        if resolved.failure is not None:
-            yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
-        for message in resolved.blocking:
-            yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), message
-        for message in resolved.fragile:
-            yield Severity.WARNING, str(Reason.ENDS_WHEN_EVICTED), message
-    except ValidationError as error:
-        path, message = first_fault(error)
-        yield Severity.ERROR, str(Reason.UNREADABLE_OBJECT), f"{path}: {message}"
+    live, resolved = read_owner(cluster, ref_of(owner), classes=True)
+    if isinstance(resolved, NoOp):
+        yield from _left_alone(cluster, live, resolved, namespaces)
+        return
+    if resolved.failure is not None:
+        yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
+    for message in resolved.blocking:
+        yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), message
+    for message in resolved.fragile:
+        yield Severity.WARNING, str(Reason.ENDS_WHEN_EVICTED), message
 
 
 def _left_alone(
