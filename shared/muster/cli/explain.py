@@ -13,7 +13,7 @@ from muster.cli.advice import why_not_marked
 from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
 from muster.cli.common import STDIN, BadInput, CommandError, echo_wrapped, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
-from muster.cli.explain_gang import explain_gang, named_gang
+from muster.cli.explain_gang import explain_gang
 from muster.cli.health import Health, read_health
 from muster.cluster.errors import ApiGone
 from muster.cluster.interface import Cluster
@@ -22,13 +22,12 @@ from muster.cluster.observe.members import failed_create, read_members
 from muster.cluster.observe.owner import read_owner
 from muster.cluster.versioned import Versioned
 from muster.objects.meta import ObjectRef, ref_of
-from muster.objects.resources import Resource
 from muster.objects.text import counted
 from muster.policy.group_labels import SINGLE
-from muster.policy.model import Decision, NoOp, Plan
+from muster.policy.model import NoOp, Plan
 from muster.policy.owners import KINDS, kind_of
 from muster.policy.owners.job import Job
-from muster.policy.owners.kind import OwnerPodSets, PodSet
+from muster.policy.owners.kind import OwnerKind, OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
@@ -37,18 +36,24 @@ from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySourceK
 from muster.policy.status.conditions import Condition
 from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.groups import Group
+from muster.replay.plans import as_lines, decide
 from muster.replay.snapshots import read_snapshots
 from muster.runtime import steps
 
-STEPS = ("create_workload", "create_pod_groups", "patch_pods", "resize_gang", "emit_conditions")
-"""The steps that act on an owner, in the order of the pipeline."""
+STEPS = (
+    "mark_runtime",
+    "create_workload",
+    "create_pod_groups",
+    "patch_pods",
+    "resize_gang",
+    "emit_conditions",
+)
+"""The steps that act on an owner, its runtime or its groups, in the order of the pipeline."""
 
 NAMES_SHOWN = 4
 """Up to so many PodGroups of a template are listed by name; of more only the first and the last."""
 
-_RESOURCES = {
-    name: kind.resource for kind in KINDS for name in (kind.resource.kind.lower(), kind.resource.plural)
-}
+_OWNERS = {name: kind for kind in KINDS for name in (kind.resource.kind.lower(), kind.resource.plural)}
 
 
 @click.command("explain")
@@ -90,21 +95,20 @@ def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions
         if not good:
             raise SystemExit(1)
         return
-    if gang := named_gang(targets):
-        with connected(options, "explain") as cluster:
-            place = namespace or cluster.namespace
-            echo_wrapped(explain_gang(Versioned(cluster.client), *gang, place, now, verbose=verbose))
-        return
-    resource, name = named(targets)
+    kind, name = named(targets)
     with connected(options, "explain") as cluster:
-        ref = ObjectRef(resource.api_version, resource.kind, namespace or cluster.namespace, name)
-        reader = Versioned(cluster.client)
+        place, reader = namespace or cluster.namespace, Versioned(cluster.client)
+        if isinstance(kind, str):
+            echo_wrapped(explain_gang(reader, kind, name, place, now, verbose=verbose))
+            return
+        resource = kind.resource
+        ref = ObjectRef(resource.api_version, resource.kind, place, name)
         try:
-            body = reader.get(resource, name, ref.namespace)
+            body = reader.get(resource, name, place)
         except ApiGone:
             raise CommandError(f"{cluster.client.url}: does not serve {resource.plural}") from None
         if body is None:
-            cluster.require_namespace(ref.namespace)
+            cluster.require_namespace(place)
             raise CommandError(f"{cluster.client.url}: {ref} does not exist")
         echo_wrapped(explain(reader, ref, now, verbose=verbose)[0])
 
@@ -134,15 +138,14 @@ def _complete(typed: str) -> list[CompletionItem]:
     return found or [CompletionItem(typed, type="file")]
 
 
-def named(targets: Sequence[str]) -> tuple[Resource, str]:
-    """Return the kind and the name of `KIND/NAME` or `KIND NAME`."""
-    text = "/".join(targets)
-    kind, _, name = text.partition("/")
-    resource = _RESOURCES.get(kind.lower().partition(".")[0])
-    if resource is None or not name or "/" in name:
+def named(targets: Sequence[str]) -> tuple[OwnerKind | str, str]:
+    """Return kind and name of `KIND/NAME` or `KIND NAME`; a kind that is no owner is text in lowercase."""
+    typed, _, name = "/".join(targets).partition("/")
+    kind = typed.lower().partition(".")[0]
+    if not (kind.isalpha() and name) or "/" in name:
         kinds = ", ".join(kind.resource.kind.lower() for kind in KINDS)
         raise BadInput(f"{' '.join(targets)}: is neither a file nor KIND/NAME with one of {kinds}")
-    return resource, name
+    return _OWNERS.get(kind, kind), name
 
 
 def _is_file(target: str) -> bool:
@@ -308,34 +311,21 @@ def _step_lines(cluster: Cluster, live: LiveOwner, now: datetime, health: Health
     kind = None if owner is None else kind_of(owner)
     if owner is None or kind is None:
         return
-    runtime = kind.runtime(owner)
-    if runtime is not None:
-        yield from _decision_lines("mark_runtime", _decision(cluster, "mark_runtime", runtime, now), health)
     for name in STEPS:
+        step, subjects = steps.step_named(name), [owner.ref]
+        if name == "mark_runtime":
+            subjects = list(filter(None, [kind.runtime(owner)]))
         if name == "patch_pods":
-            groups = read_members(cluster, *read_owner(cluster, owner.ref)).groups
-            if not groups:
+            subjects = [group.ref for group in read_members(cluster, *read_owner(cluster, owner.ref)).groups]
+            if not subjects:
                 yield "patch_pods: WaitingForPodGroup: no PodGroup exists yet"
-            for group in groups:
-                yield from _decision_lines(name, _decision(cluster, name, group.ref, now), health)
-            continue
-        decision = _decision(cluster, name, owner.ref, now)
-        yield from _decision_lines(name, decision, health)
-        if isinstance(cluster, DryRunCluster) and isinstance(decision, Plan):
-            cluster = cluster.after(decision)
-
-
-def _decision(cluster: Cluster, name: str, subject: ObjectRef, now: datetime) -> Decision:
-    step = steps.step_named(name)
-    return step.plan(step.observe(cluster, subject), now)
-
-
-def _decision_lines(name: str, decision: Decision, health: Health | None) -> Iterator[str]:
-    yield ": ".join(filter(None, (name, str(decision.reason), decision.message)))
-    for action in decision.actions if isinstance(decision, Plan) else ():
-        yield f"  {action.verb} {action.target}"
-    if health is not None and isinstance(decision, Plan) and decision.actions:
-        yield f"  ({health.carried_out(name)})"
+        for subject in subjects:
+            decision = decide(step, subject, cluster, now)
+            yield from as_lines(step, decision)
+            if health is not None and isinstance(decision, Plan) and decision.actions:
+                yield f"  ({health.carried_out(name)})"
+            if isinstance(cluster, DryRunCluster) and isinstance(decision, Plan):
+                cluster = cluster.after(decision)
 
 
 def _conditions_now(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 
 from muster.cli.common import CommandError
@@ -12,19 +12,9 @@ from muster.objects.text import counted
 from muster.policy.group_labels import MIN_COUNT
 from muster.policy.groups.gathered import GatheredPods, resolved_gang, whole_size
 from muster.policy.groups.manifests import FALLBACK
-from muster.policy.model import Plan
-from muster.policy.owners import KINDS
 from muster.policy.status.group_status import status_of_gathered
+from muster.replay.plans import as_lines, decide
 from muster.runtime import steps
-
-_OWNERS = {name for kind in KINDS for name in (kind.resource.kind.lower(), kind.resource.plural)}
-
-
-def named_gang(targets: Sequence[str]) -> tuple[str, str] | None:
-    """Return kind and name of `KIND/NAME` or `KIND NAME`; None for an owner that Muster knows, or no name."""
-    kind, _, name = "/".join(targets).lower().partition("/")
-    kind = kind.partition(".")[0]
-    return (kind, name) if kind.isalpha() and kind not in _OWNERS and name and "/" not in name else None
 
 
 def explain_gang(
@@ -36,7 +26,7 @@ def explain_gang(
         CommandError: no pods of that controller have the label.
     """
     gangs = [read_gathered(cluster, ref) for ref in gathered_groups(cluster, namespace)]
-    wanted = f"{kind.removesuffix('s')} {namespace}/{name}"
+    wanted = f"{kind.removesuffix('s')} {namespace}/{name}".lower()
     chosen = [gang for gang in gangs if wanted in f"{gang.subject}, {gang.made_by}".lower().split(", ")]
     if not chosen:
         raise CommandError(f"{kind} {namespace}/{name}: has no pods with the label {MIN_COUNT}")
@@ -58,7 +48,4 @@ def _lines(cluster: Cluster, gang: GatheredPods, now: datetime, *, verbose: bool
         yield f"  policy: {resolved_gang(gang, pod).policy.where}"
     for name in ("gather_pods", "patch_pods") if verbose else ():
         step = steps.step_named(name)
-        decision = step.plan(step.observe(cluster, gang.subject), now)
-        yield f"  {name}: {decision.reason}: {decision.message}"
-        for action in decision.actions if isinstance(decision, Plan) else ():
-            yield f"    {action.verb} {action.target}"
+        yield from (f"  {line}" for line in as_lines(step, decide(step, gang.subject, cluster, now)))

@@ -20,9 +20,8 @@ from muster.cli.common import BadInput, CommandError
 from muster.cli.explain import named
 from muster.cluster.errors import ClusterError
 from muster.cluster.http.client import Client
-from muster.objects.resources import Resource
 from muster.objects.text import counted
-from muster.policy.owners import owner_kind
+from muster.policy.owners.kind import OwnerKind
 from muster.replay.files import format_suffix
 from muster.replay.recording import EventRecorder, MomentWriter, OutputFile
 from muster.simulator.overlays import load
@@ -90,10 +89,11 @@ def command(
     for path in (file, objects_file):
         if path is not None and path.exists():
             raise BadInput(f"{path}: already exists")
-    job = named([until]) if until else None
+    job = _job_named(until) if until else None
     with connected(options, "record") as cluster, ExitStack() as exits:
         client = cluster.client
-        ended = partial(_has_ended, client, job, namespace or cluster.namespace)
+        place = namespace or cluster.namespace
+        ended = partial(_has_ended, client, *job, place) if job else lambda: False
         recorder = EventRecorder(_open(exits, file))
         sources = Source.all_of(load(), client, recorder.receive, api_server=client.url)
         specs = [source.spec for source in sources]
@@ -158,15 +158,18 @@ def _wait(
     recorder.ended.set()
 
 
-def _has_ended(client: Client, job: tuple[Resource, str] | None, namespace: str) -> bool:
+def _job_named(text: str) -> tuple[OwnerKind, str]:
+    kind, name = named([text])
+    if isinstance(kind, str):
+        raise BadInput(f"--until {text}: is no trainjob, jobset or job")
+    return kind, name
+
+
+def _has_ended(client: Client, kind: OwnerKind, name: str, namespace: str) -> bool:
     """Whether a job is complete or has failed; not while the API server does not answer."""
-    if job is None:
-        return False
-    resource, name = job
     with suppress(ClusterError):
-        body = client.get(resource, name, namespace)
-        kind = owner_kind(resource.group, resource.kind)
-        return bool(body and kind and kind.view.read(body).finished)
+        body = client.get(kind.resource, name, namespace)
+        return body is not None and kind.view.read(body).finished
     return False
 
 

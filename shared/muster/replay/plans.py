@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -44,6 +44,13 @@ def to_document(step: Step, decision: Decision) -> Document:
         "reason": str(decision.reason),
         "actions": [_action(action) for action in actions],
     }
+
+
+def as_lines(step: Step, decision: Decision) -> Iterator[str]:
+    """Yield a decision as text, with a line for each write."""
+    yield ": ".join(filter(None, (step.name, str(decision.reason), decision.message)))
+    for action in () if isinstance(decision, NoOp) else decision.actions:
+        yield f"  {action.verb} {action.target}"
 
 
 def as_yaml(documents: Iterable[Document]) -> str:
