@@ -25,7 +25,7 @@ from muster.objects.resources import CONFIGMAPS, NAMESPACES, TRAINJOBS, Resource
 from muster.objects.yaml_files import SafeDumper
 from muster.policy.group_labels import GATED, GROUP
 from muster.policy.sources.source import CONFIG_MAP, CONFIG_MAP_KEY, LOCKED_KEY
-from muster.replay.redaction import is_secret, redact_runtime_snapshot, without_secrets
+from muster.replay.redaction import redact_runtime_snapshot, without_secrets
 from muster.replay.snapshots import Object
 from muster.simulator.broker import CloudEvent
 from muster.simulator.controllers.trainer import SNAPSHOT_SUFFIX
@@ -54,7 +54,7 @@ class EventRecorder:
     def receive(self, headers: Mapping[str, str], body: bytes) -> int:
         """Record the event of a request; return the status of the answer."""
         event = CloudEvent.from_http(headers, body)
-        if event["kind"] not in {"ConfigMap", "Secret"}:
+        if event["kind"] != CONFIGMAPS.kind:
             # ASCII only: some readers take U+2028 for the end of a line.
             line = json.dumps(without_secrets(event.structured()), separators=(",", ":")).encode() + b"\n"
             with self._lock:
@@ -93,7 +93,7 @@ class MomentWriter:
         seconds = monotonic() - self._began
         moment = name or f"{seconds:.0f} s"
         try:
-            items = [without_secrets(body) for body in self._objects() if not is_secret(body)]
+            items = [without_secrets(body) for body in self._objects()]
         except ClusterError as error:
             _log.warning("no moment was written: %s", error)
             return

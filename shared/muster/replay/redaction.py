@@ -1,15 +1,15 @@
 """Remove from objects what may be secret, so that recordings can be passed on.
 
-Secrets are never recorded. Other objects lose what no step reads: values of environment variables and HTTP
-headers, command lines, attributes of CSI volumes, messages of ended containers, passwords and tokens in URLs,
-annotations in which a tool stores the applied object, and managedFields. The types of fields do not change.
+Secrets are watched by no source. Other objects lose what no step reads: values of environment variables and
+HTTP headers, command lines, attributes of CSI volumes, messages of ended containers, passwords and tokens in
+URLs, annotations in which a tool stores the applied object, and managedFields. The types of fields do not
+change.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -33,18 +33,8 @@ _LOGIN = re.compile(r'://[^/"\s]+@(?!sha256:)')
 _QUERY = re.compile(rf'(://(?:{LEFT_OUT}@)?[^\s"?]*\?)[^\s"]+')
 """The query of a URL, whose values may be tokens."""
 
-_SECRETS = frozenset({"secret", "secretlist"})
 _NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
 _COMMAND_LINES = frozenset({"command", "args"})
-
-
-def is_secret(body: Mapping[str, Any]) -> bool:
-    """Whether this is a Secret, a list of them, or a reference to a Secret in an event of mode Reference.
-
-    An object of a list has the kind as the file of sources spells it, such as SECRET.
-    """
-    kind = body.get("kind")
-    return isinstance(kind, str) and kind.lower() in _SECRETS and body.get("apiVersion", "v1") == "v1"
 
 
 def without_secrets(value: Any) -> Any:
@@ -55,8 +45,7 @@ def without_secrets(value: Any) -> Any:
         return _QUERY.sub(rf"\1{LEFT_OUT}", _LOGIN.sub(f"://{LEFT_OUT}@", value))
     if not isinstance(value, dict):
         return value
-    removed = {"data", "stringData", "items"} if is_secret(value) else {"managedFields"}
-    return {name: _redacted(name, field) for name, field in value.items() if name not in removed}
+    return {name: _redacted(name, field) for name, field in value.items() if name != "managedFields"}
 
 
 def redact_runtime_snapshot(text: str) -> str:
