@@ -34,7 +34,6 @@ from muster.replay.timeline import recorded
     "a pod.",
 )
 @click.option("--drop-groups", is_flag=True, help="Leave out the groups that Muster had created by then.")
-@click.option("--sweep", is_flag=True, help="Send one sweep after the events.")
 @click.option(
     "--html",
     "page",
@@ -52,7 +51,6 @@ def command(
     page: Path | None,
     *,
     drop_groups: bool,
-    sweep: bool,
 ) -> None:
     """Deliver the events in FILE... to the functions and print the resulting gangs, as `muster get -o yaml`.
 
@@ -78,7 +76,7 @@ def command(
             objects = [body for body in objects if not is_musters_group(body)]
         now = max(map(time_of, requests))
         try:
-            result = replay(requests, objects, now, sweep=sweep, overlay=overlay)
+            result = replay(requests, objects, now, overlay=overlay)
         except NeverQuietError as error:
             raise CommandError(str(error)) from None
     summary = {"gangs": [gang.as_data() for gang in gangs_of(result.objects)]}
