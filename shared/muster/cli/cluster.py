@@ -73,16 +73,15 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_options
 
 
+def namespace_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the option -n with a help text; the shell completes the cluster's namespaces."""
+    return click.option("-n", "--namespace", default="", help=text, shell_complete=complete_namespaces)
+
+
 def namespace_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add -n and -A to a command, which gets them as the arguments `namespace` and `everywhere`."""
 
-    @click.option(
-        "-n",
-        "--namespace",
-        default="",
-        help="Only this namespace; default: the context's.",
-        shell_complete=complete_namespaces,
-    )
+    @namespace_option("Only this namespace; default: the context's.")
     @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")
     @functools.wraps(command)
     def with_options(*arguments: Any, namespace: str, everywhere: bool, **others: Any) -> Any:

@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from muster.cli.advice import why_not_marked
-from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
+from muster.cli.cluster import KubeconfigOptions, cluster_options, connected, namespace_option
 from muster.cli.common import STDIN, BadInput, CommandError, echo_wrapped, errors_as_bad_input, path_of
 from muster.cli.dry_run import DEFAULT_NAMESPACE, DryRunCluster, assume_cluster
 from muster.cli.explain_gang import explain_gang
@@ -64,13 +64,7 @@ _OWNERS = {name: kind for kind in KINDS for name in (kind.resource.kind.lower(),
     required=True,
     shell_complete=lambda _ctx, _parameter, typed: _complete(typed),
 )
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    help="Namespace in the cluster; default: the context's.",
-    shell_complete=complete_namespaces,
-)
+@namespace_option("Namespace in the cluster; default: the context's.")
 @click.option("-v", "--verbose", is_flag=True, help="Also print what each step would do.")
 @cluster_options
 def command(targets: tuple[str, ...], namespace: str, options: KubeconfigOptions, *, verbose: bool) -> None:

@@ -15,7 +15,7 @@ from time import monotonic
 
 import click
 
-from muster.cli.cluster import KubeconfigOptions, cluster_options, complete_namespaces, connected
+from muster.cli.cluster import KubeconfigOptions, cluster_options, connected, namespace_option
 from muster.cli.common import BadInput, CommandError
 from muster.cli.explain import named
 from muster.cluster.errors import ClusterError
@@ -32,9 +32,6 @@ MOMENT_SECONDS = 5.0
 
 _TICK_SECONDS = 1.0
 """Time between two looks at the job of --until."""
-
-WATCH_TIMEOUT_SECONDS = 10.0
-"""How long to wait for the watches at the start; an API may not be served yet."""
 
 
 @click.command("record")
@@ -54,13 +51,7 @@ WATCH_TIMEOUT_SECONDS = 10.0
     default="",
     help="Stop when this trainjob, jobset or job is complete or has failed.",
 )
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    help="Namespace of that job; default: the context's.",
-    shell_complete=complete_namespaces,
-)
+@namespace_option("Namespace of that job; default: the context's.")
 @click.option(
     "--for",
     "seconds",
@@ -103,7 +94,7 @@ def command(
             moments.write("start")
         began = monotonic()
         with _stopped_by_signals(recorder):
-            start_all(sources, WATCH_TIMEOUT_SECONDS)
+            start_all(sources)
             kinds = dict.fromkeys(kind.resource.kind for spec in specs for kind in spec.kinds)
             click.echo(f"recording {', '.join(kinds)} of {client.url}; Ctrl-C stops it", err=True)
             _wait(inf if seconds is None else seconds, recorder, moments, ended)

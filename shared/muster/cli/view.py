@@ -18,8 +18,8 @@ from muster.cli.cluster import (
     KubeconfigOptions,
     cluster_errors,
     cluster_options,
-    complete_namespaces,
     connected,
+    namespace_option,
 )
 from muster.cli.common import BadInput, errors_as_bad_input, interrupt_by_signals
 from muster.cli.gang_reader import GangReader
@@ -66,13 +66,7 @@ Examples:
     metavar="NAME",
     help="Run this story on an embedded cluster; repeatable.",
 )
-@click.option(
-    "-n",
-    "--namespace",
-    default="",
-    help="Only this namespace; default: all.",
-    shell_complete=complete_namespaces,
-)
+@namespace_option("Only this namespace; default: all.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port; default: any that is free.")
 @cluster_options
 def command(

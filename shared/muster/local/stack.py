@@ -25,9 +25,6 @@ from muster.simulator.controllers import Controllers, node, shipped_runtimes
 from muster.simulator.overlays import CLUSTER, Manifest, load, load_beside_muster, of_kind, step_files
 from muster.simulator.source import Source, start_all
 
-WATCH_TIMEOUT_SECONDS = 10.0
-"""How long to wait for the watches; a source whose API is not served goes on trying meanwhile."""
-
 _NODES = tuple(
     node(name, cpu="8", memory="32Gi", gpu=4, labels={"topology.kubernetes.io/rack": rack})
     for name, rack in {"node-1": "rack-1", "node-2": "rack-1", "node-3": "rack-2"}.items()
@@ -181,7 +178,7 @@ class Stack:
         sources = Source.all_of(objects, self.client, _publish_to(broker), api_server=self.url)
         for source in sources:
             stops.callback(source.stop)
-        start_all(sources, WATCH_TIMEOUT_SECONDS)
+        start_all(sources)
 
     def _connect(self, objects: list[Manifest], stops: ExitStack) -> Settings:
         """Connect to the cluster, or start the embedded one; return the settings of the functions."""
@@ -193,7 +190,6 @@ class Stack:
         self.server = stops.enter_context(embedded_server(controllers=True, policies=policies))
         self.url = self.server.url
         self.client = Client.for_server(self.url, user_agent="muster-run")
-        # Jitter spreads the sweeps of all functions over time, which the embedded API server does not need.
         return Settings(api_server=self.url)
 
     def _kubeconfigs(self, objects: list[Manifest], stops: ExitStack) -> dict[str, Path]:

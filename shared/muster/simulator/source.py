@@ -247,10 +247,10 @@ class Source:
         self._sender.send(*to_event(change, item, self.spec.mode, self._api_server))
 
 
-def start_all(sources: Iterable[Source], within: float) -> None:
-    """Start sources in parallel and wait at most so many seconds until all their watches are ready."""
+def start_all(sources: Iterable[Source]) -> None:
+    """Start sources in parallel, and wait ten seconds at most until all their watches are ready."""
     with ThreadPoolExecutor(32) as pool:
-        list(pool.map(lambda source: source.start(within), sources))
+        list(pool.map(lambda source: source.start(10), sources))
 
 
 def namespaces_of(spec: SourceSpec, cluster: Client) -> list[str]:
