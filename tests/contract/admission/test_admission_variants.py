@@ -114,7 +114,9 @@ def _at_work(api: KubernetesApi) -> bool:
     stamped, labelled = _born(api, pod(LABEL, JOB)), _label(api, "variants-in", job())
     probe = jobset(replicated_job("worker"))
     answer = api.request("POST", JOBSETS_OF.path("", "variants-in"), probe, query=DRY_RUN)
-    return "schedulingGroup" in stamped["spec"] and labelled == "main" and GROUP in str(answer.body.get("spec"))
+    return (
+        "schedulingGroup" in stamped["spec"] and labelled == "main" and GROUP in str(answer.body.get("spec"))
+    )
 
 
 def _groups(api: KubernetesApi, namespace: str, sent: dict[str, Any]) -> dict[str, str]:
