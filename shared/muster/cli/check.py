@@ -35,7 +35,6 @@ from muster.policy.group_labels import GATE, NAMESPACE_SWITCH
 from muster.policy.group_labels import GROUP as GROUP_LABEL
 from muster.policy.sources.source import (
     CONFIG_MAP,
-    InvalidPolicy,
     PolicySourceKind,
     locked_fields,
     resolve_policy,
@@ -146,7 +145,7 @@ def check_installation(client: Client) -> Iterator[Finding]:
     body = client.get(CONFIGMAPS, CONFIG_MAP, POLICY_NAMESPACE) or {}
     for source in (*source_of_config_map(body, PolicySourceKind.CLUSTER), *locked_fields(body)):
         policy = resolve_policy((source,))
-        if isinstance(policy, InvalidPolicy):
+        if policy.failure is not None:
             fault = f"{policy.failure.reason}: {policy.failure.message}"
             yield Finding(Level.FAIL, source.where, fault)
         else:

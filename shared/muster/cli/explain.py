@@ -32,7 +32,7 @@ from muster.policy.reasons import Reason
 from muster.policy.resolve import LiveOwner, ResolvedOwner
 from muster.policy.sources.runtime_labels import labels_of, labels_of_template, leaves
 from muster.policy.sources.schema import GroupPolicy
-from muster.policy.sources.source import DEFAULT, EffectivePolicy, PolicySourceKind, resolve_policy
+from muster.policy.sources.source import DEFAULT, PolicySourceKind, resolve_policy
 from muster.policy.status.conditions import Condition
 from muster.policy.status.owner_status import owner_status
 from muster.policy.tree.groups import Group
@@ -198,8 +198,7 @@ def _below(heading: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _policy_lines(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | NoOp) -> Iterator[str]:
     """Yield the policy that applies, those of lower precedence, and the locked fields."""
-    result = resolve_policy(live.sources, live.owner)
-    policy = result if isinstance(result, EffectivePolicy) else result.policy
+    policy = resolve_policy(live.sources, live.owner)
     where = policy.where
     if isinstance(resolved, ResolvedOwner):
         if resolved.own is not None:
@@ -282,8 +281,7 @@ def _object_names(group: Group, pod_sets: OwnerPodSets) -> list[str]:
 
 def _missing_labels(resolved: ResolvedOwner) -> Iterator[str]:
     """Yield path, name and value of each label that the policy asks for and a pod template lacks."""
-    policy = resolved.policy.workload
-    for _, group in leaves(policy.groups if policy else ()):
+    for _, group in leaves(resolved.policy.workload.groups):
         for pod_set in _pod_sets_of(group, resolved.pod_sets.pod_sets):
             labels = labels_of_template(pod_set.labels)
             for label, value in labels_of(group).items():
@@ -350,11 +348,10 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
         if resolved.failure.reason == Reason.PODS_DIFFER:
             yield "the scheduler places no pods of different priority in one group, not even one by one"
         return
-    yield from (f"{Reason.HOLDS_WHILE_WAITING}: {message}" for message in resolved.blocking)
-    yield from (f"{Reason.ENDS_WHEN_EVICTED}: {message}" for message in resolved.fragile)
+    yield from (f"{reason}: {message}" for reason, message in resolved.warnings())
     gangs = [group for group in resolved.tree if group.gang]
     policy = resolved.policy.workload
-    if policy is not None and policy.scheduling_timeout_seconds is not None:
+    if policy.scheduling_timeout_seconds is not None:
         then = {
             "Report": "a condition says so",
             "Basic": "its pods run one by one",
@@ -362,7 +359,7 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
         }
         seconds = policy.scheduling_timeout_seconds
         yield f"a gang may wait {seconds} s for room; then {then[policy.on_timeout]}"
-    if policy is not None and policy.on_members_lost != "Report":
+    if policy.on_members_lost != "Report":
         lost = {"Restart": "the rest is evicted and placed again as a whole", "Fail": "its Jobs fail"}
         seconds = policy.members_lost_seconds
         yield f"a gang may lack lost members for {seconds} s; then {lost[policy.on_members_lost]}"

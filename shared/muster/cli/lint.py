@@ -34,7 +34,6 @@ from muster.policy.resolve import LiveOwner
 from muster.policy.sources.source import (
     ANNOTATION,
     CONFIG_MAP,
-    InvalidPolicy,
     PolicySource,
     PolicySourceKind,
     locked_fields,
@@ -194,7 +193,7 @@ def _administrators_locks(body: Object) -> list[PolicySource]:
 
 def _invalid(sources: tuple[PolicySource, ...]) -> Iterator[Found]:
     policy = resolve_policy(sources)
-    if isinstance(policy, InvalidPolicy):
+    if policy.failure is not None:
         yield Severity.ERROR, str(policy.failure.reason), policy.failure.message
 
 
@@ -242,10 +241,8 @@ def _in_owner(cluster: DryRunCluster, owner: Object, namespaces: Collection[str]
         return
     if resolved.failure is not None:
         yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
-    for message in resolved.blocking:
-        yield Severity.WARNING, str(Reason.HOLDS_WHILE_WAITING), message
-    for message in resolved.fragile:
-        yield Severity.WARNING, str(Reason.ENDS_WHEN_EVICTED), message
+    for reason, message in resolved.warnings():
+        yield Severity.WARNING, str(reason), message
 
 
 def _left_alone(

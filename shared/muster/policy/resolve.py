@@ -23,12 +23,10 @@ from muster.policy.own_workload import NEEDED_BY_COMPOSITES, misfit, own_tree, o
 from muster.policy.owners import known_kind_of, workload_name
 from muster.policy.owners.kind import OwnerObject, OwnerPodSets
 from muster.policy.reasons import Reason
-from muster.policy.sources.schema import WorkloadPolicy
 from muster.policy.sources.source import (
     DEFAULT,
     UPSTREAM_GROUPS,
     EffectivePolicy,
-    InvalidPolicy,
     PolicySource,
     resolve_policy,
 )
@@ -128,8 +126,6 @@ class ResolvedOwner:
         tree: its groups; empty if they are too many.
         failure: why the groups cannot be made; None if they can.
         own: the Workload of the user's own that takes the place of Muster's.
-        blocking: how its gangs can block those of another such owner for ever.
-        fragile: why Jobs of it fail when a gang is evicted as a whole.
     """
 
     live: LiveOwner
@@ -139,8 +135,6 @@ class ResolvedOwner:
     failure: GroupingFailure | None = None
     own: Workload | None = None
     policy: EffectivePolicy = DEFAULT
-    blocking: tuple[str, ...] = ()
-    fragile: tuple[str, ...] = ()
 
     @property
     def root(self) -> ObjectRef:
@@ -212,6 +206,14 @@ class ResolvedOwner:
             if isinstance(template, CompositePodGroupTemplate)
         )
 
+    def warnings(self) -> Iterator[tuple[Reason, str]]:
+        """Yield how its gangs can block those of another owner, and why an eviction would end its Jobs."""
+        asked = self.own is not None or bool(self.policy.workload.groups)
+        for message in validation.blocking_gangs(self.tree, asked=asked):
+            yield Reason.HOLDS_WHILE_WAITING, message
+        for message in validation.gangs_ended_by_eviction(self.tree):
+            yield Reason.ENDS_WHEN_EVICTED, message
+
     @cached_property
     def groups(self) -> Mapping[str, Group]:
         """All groups of the tree by name."""
@@ -233,7 +235,7 @@ class IdentifiedOwner:
     live: LiveOwner
     owner: OwnerObject
     pod_sets: OwnerPodSets
-    policy: EffectivePolicy | InvalidPolicy
+    policy: EffectivePolicy
     own: Workload | GroupingFailure | None
     too_many: GroupingFailure | None
 
@@ -246,8 +248,7 @@ class IdentifiedOwner:
             return False
         if to_create and not isinstance(self.own, Workload) and self.live.api.served:
             return True
-        policy = self.policy.workload if isinstance(self.policy, EffectivePolicy) else None
-        if policy is not None and policy.sets_preemption and self.own is None and self.live.api.served:
+        if self.policy.workload.sets_preemption and self.own is None and self.live.api.served:
             return True
         labelled = [pod_set for pod_set in self.pod_sets.pod_sets if pod_set.labels]
         return len({pod_set.priority for pod_set in labelled}) > 1
@@ -260,7 +261,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
         return skipped or NoOp(Reason.DELETED, f"{live.subject} does not exist")
     owner, runner = live.owner, live.runner
     policy = resolve_policy(live.sources, owner)
-    if isinstance(policy, EffectivePolicy) and policy.other == "upstream":
+    if policy.other == "upstream":
         return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: {UPSTREAM_GROUPS}")
     # Skip if no pod template names a group.
     templates = known_kind_of(runner).pod_sets(runner, live.groups_of_jobs)
@@ -276,7 +277,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
     if isinstance(own, NoOp):
         return own
     # Skip if the policy hands the pods to another scheduler, unless the user made a Workload for the owner.
-    if isinstance(policy, EffectivePolicy) and policy.workload is None and own is None and live.api.served:
+    if policy.other and own is None and live.api.served:
         return NoOp(Reason.OTHER_SCHEDULER, f"{policy.where}: {policy.other} groups these pods")
     return IdentifiedOwner(live, owner, pod_sets, policy, own, too_many)
 
@@ -288,12 +289,7 @@ def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()
         return _failed(identified, GroupingFailure(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
     own = identified.own
     resolved = _under_policy(identified) if own is None else _under_own_workload(identified, own)
-    if identified.too_many is not None:
-        return replace(resolved, failure=identified.too_many)
-    asked = own is not None or bool((resolved.policy.workload or WorkloadPolicy()).groups)
-    blocking = validation.blocking_gangs(resolved.tree, asked=asked)
-    fragile = validation.gangs_ended_by_eviction(resolved.tree)
-    return replace(resolved, blocking=tuple(blocking), fragile=tuple(fragile))
+    return resolved if identified.too_many is None else replace(resolved, failure=identified.too_many)
 
 
 def reason_to_skip(live: LiveOwner) -> NoOp | None:
@@ -336,15 +332,11 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
 
 def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     live, policy = identified.live, identified.policy
-    if isinstance(policy, InvalidPolicy):
-        return replace(_failed(identified, policy.failure), policy=policy.policy)
-    workload = policy.workload or WorkloadPolicy()
-    tree = _tree(identified.pod_sets, workload, policy)
+    tree = policy.failure or _tree(identified.pod_sets, policy)
     if isinstance(tree, GroupingFailure):
-        held = policy.locks is not None and policy.locks.hold_invalid
-        return replace(_failed(identified, tree), policy=replace(policy, held=held))
+        return replace(_failed(identified, tree), policy=replace(policy, failure=tree))
     failure = validation.validate_tree(tree, kept=live.musters_workload is not None)
-    path = path_of(failure.group, workload.groups) if failure else ""
+    path = path_of(failure.group, policy.workload.groups) if failure else ""
     if failure and path:
         failure = replace(failure, message=f"{policy.where}: {path}: {failure.message}")
     composites = sum(
@@ -357,10 +349,8 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     return ResolvedOwner(live, identified.owner, identified.pod_sets, tree, failure, None, policy)
 
 
-def _tree(
-    pod_sets: OwnerPodSets, workload: WorkloadPolicy, policy: EffectivePolicy
-) -> tuple[Group, ...] | GroupingFailure:
-    labelled = default_tree(pod_sets)
+def _tree(pod_sets: OwnerPodSets, policy: EffectivePolicy) -> tuple[Group, ...] | GroupingFailure:
+    workload, labelled = policy.workload, default_tree(pod_sets)
     tree = policy_tree(pod_sets, workload, policy.where, kept=policy.kept) if workload.groups else labelled
     if isinstance(tree, GroupingFailure) or policy.locks is None:
         return tree

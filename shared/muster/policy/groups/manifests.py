@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from muster.objects.meta import ObjectRef, time_text
+from muster.objects.meta import ObjectRef, ref_of, time_text
 from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, WORKLOADS, Resource
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
@@ -174,13 +174,11 @@ def spec_of_fallback(priority_class: str, *, never: bool) -> dict[str, Any]:
 
 def event_of_refusal(about: ObjectRef, component: str, now: datetime) -> Action:
     """Return the Event for an `if_refused`, with the API server's message."""
-    return create_event(
-        about, component=component, warning=True, reason=Reason.REFUSED_BY_API, message="{refusal}", now=now
-    )
+    return create_event(about, component, Reason.REFUSED_BY_API, "{refusal}", now)
 
 
 def create_event(
-    about: ObjectRef, *, component: str, warning: bool, reason: str, message: str, now: datetime
+    about: ObjectRef, component: str, reason: str, message: str, now: datetime, *, warning: bool = True
 ) -> Action:
     """Create a core/v1 Event about an object; a repeat has the same name."""
     timestamp = time_text(now)
@@ -283,9 +281,7 @@ def _reference(ref: ObjectRef, **more: Any) -> dict[str, Any]:
 
 
 def _create(body: Mapping[str, Any]) -> Action:
-    metadata = body["metadata"]
-    ref = ObjectRef(body["apiVersion"], body["kind"], metadata["namespace"], metadata["name"])
-    return Action(Verb.CREATE, ref, body)
+    return Action(Verb.CREATE, ref_of(body), body)
 
 
 def _event_name(about: str, uid: str, component: str, reason: str, message: str) -> str:

@@ -141,8 +141,7 @@ def follows(resolved: ResolvedOwner) -> bool:
 
 def only_flags(resolved: ResolvedOwner) -> bool:
     """Whether the policy says `onScale: Flag`."""
-    policy = resolved.policy.workload
-    return policy is not None and policy.on_scale == "Flag"
+    return resolved.policy.workload.on_scale == "Flag"
 
 
 def wanted_counts(
@@ -267,7 +266,7 @@ def scheduling_timeout(
 ) -> SchedulingTimeout | None:
     """Return the gangs of an owner that have waited too long by the times in the objects, or None."""
     policy = resolved.policy.workload
-    if policy is None or policy.scheduling_timeout_seconds is None or resolved.own is not None:
+    if policy.scheduling_timeout_seconds is None or resolved.own is not None:
         return None
     limit = timedelta(seconds=policy.scheduling_timeout_seconds)
     given_up = groups_given_up(members.groups)

@@ -111,15 +111,12 @@ def _workload(
         for group in resolved.tree
     )
     instead = partial(_instead_of_refused_workload, resolved, members or LiveMembers(), now)
-    # Gangs that can block those of others are worth a warning, and one that ends its Job when it is evicted.
+    first: dict[Reason, str] = {}
+    for reason, message in resolved.warnings():
+        first.setdefault(reason, message)
     warnings = (
-        manifests.create_event(
-            resolved.root, component=COMPONENT, warning=True, reason=reason, message=message, now=now
-        )
-        for reason, message in (
-            *((Reason.HOLDS_WHILE_WAITING, message) for message in resolved.blocking[:1]),
-            *((Reason.ENDS_WHEN_EVICTED, message) for message in resolved.fragile[:1]),
-        )
+        manifests.create_event(resolved.root, COMPONENT, reason, message, now)
+        for reason, message in first.items()
     )
     return Plan(
         Reason.WORKLOAD_CREATED,
@@ -147,7 +144,7 @@ def _name_in_use(live: LiveOwner, workload: Workload, root: ObjectRef) -> Decisi
     return Plan(
         Reason.ORPHANS_REMOVED,
         f"{workload.ref} is left over from an earlier owner of that name",
-        (Action(Verb.DELETE, replace(workload.ref, uid=workload.metadata.uid)),),
+        (Action(Verb.DELETE, workload.ref),),
         requeue=True,
     )
 

@@ -129,12 +129,7 @@ def _events(owner: OwnerObject, status: GroupingStatus, now: datetime, *, failed
     """
     return tuple(
         create_event(
-            owner.ref,
-            component=COMPONENT,
-            warning=not condition.true,
-            reason=condition.reason,
-            message=condition.message,
-            now=now,
+            owner.ref, COMPONENT, condition.reason, condition.message, now, warning=not condition.true
         )
         for condition in status.conditions
         if condition.has_new_reason(owner)

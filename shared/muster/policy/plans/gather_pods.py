@@ -20,7 +20,7 @@ from muster.policy.groups.gathered import (
     whole_size,
     why_waiting,
 )
-from muster.policy.groups.manifests import FALLBACK
+from muster.policy.groups.manifests import FALLBACK, create_event
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners.kind import NEVER
 from muster.policy.reasons import Reason
@@ -57,7 +57,7 @@ def _remove_when_empty(group: PodGroup, now: datetime) -> Decision:
         return Plan(Reason.ORPHANS_REMOVED, f"{group.ref} has no pods; the next sweep deletes it", (note,))
     if now - since < _EMPTY_FOR:
         return NoOp(Reason.UP_TO_DATE, f"{group.ref} has no pods since {since}")
-    delete = Action(Verb.DELETE, replace(group.ref, uid=group.metadata.uid))
+    delete = Action(Verb.DELETE, group.ref)
     return Plan(Reason.ORPHANS_REMOVED, f"{group.ref} has no pods since {since}", (delete,))
 
 
@@ -76,7 +76,7 @@ def _create(inputs: GatheredPods, pod: Pod, now: datetime) -> Decision:
     if failure is not None:
         holds = resolved.policy.holds
         message = f"the pods {'keep their gate' if holds else 'are scheduled one by one'}: {failure.message}"
-        event = _event(inputs, failure.reason, message, now)
+        event = create_event(about, COMPONENT, failure.reason, message, now)
         actions = (event,) if holds else (fallback(failure), event)
         return Plan(failure.reason, f"{subject}: {message}", actions, None if holds else _reply(inputs, 0, 0))
     count = inputs.min_count
@@ -114,21 +114,16 @@ def _change(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> D
         waits = why_waiting(group.ref, inputs.pods, count, size)
         return replace(waits or NoOp(Reason.UP_TO_DATE, f"{group.ref}: minCount {count}"), reply=reply)
     message = f"{group.ref}: minCount {before} -> {count}, {size} in all"
-    told = (_event(inputs, Reason.SCHEDULING_TIMED_OUT, timeout, now),) if timeout else ()
-    return Plan(Reason.GANG_RESIZED, message, (_patch(group, annotations, count), *told), reply)
-
-
-def _event(inputs: GatheredPods, reason: str, message: str, now: datetime) -> Action:
-    about = inputs.made_by
-    return manifests.create_event(
-        about, component=COMPONENT, warning=True, reason=reason, message=message, now=now
-    )
+    actions = [_patch(group, annotations, count)]
+    if timeout:
+        actions.append(create_event(inputs.made_by, COMPONENT, Reason.SCHEDULING_TIMED_OUT, timeout, now))
+    return Plan(Reason.GANG_RESIZED, message, tuple(actions), reply)
 
 
 def _timed_out(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> str:
     """Return how long a gang has waited with too few bound pods, if its policy says `onTimeout: Basic`."""
     policy, live = resolved_gang(inputs, pod).policy.workload, inputs.staying
-    limit = policy.scheduling_timeout_seconds if policy is not None and policy.on_timeout == "Basic" else None
+    limit = policy.scheduling_timeout_seconds if policy.on_timeout == "Basic" else None
     others_gate = any(set(pod.gates) - {GATE} for pod in live)
     if limit is None or others_gate or sum(pod.bound for pod in live) >= whole_size(group):
         return ""

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, View
 from muster.policy import group_labels
-from muster.policy.groups.manifests import create_event
+from muster.policy.groups.manifests import create_event, event_of_refusal
 from muster.policy.limits import REPLICATED_JOBS
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, Reply, Verb, as_refused
 from muster.policy.owners.job import grouped_by_others
@@ -29,9 +29,7 @@ from muster.policy.sources.schema import InvalidPolicyError
 from muster.policy.sources.source import (
     UPSTREAM_GROUPS,
     EffectivePolicy,
-    InvalidPolicy,
     PolicySourceKind,
-    invalid_policy,
     resolve_policy,
     sources_of_runtime,
 )
@@ -167,7 +165,7 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     no_op = _no_op(runtime.ref, marks)
     if replaced is not None or not _is_reported(inputs.runtime, no_op):
         return replaced or no_op
-    event = _event(runtime.ref, no_op.reason, no_op.message, now, warning=True)
+    event = create_event(runtime.ref, COMPONENT, no_op.reason, no_op.message, now)
     if event.target.name in inputs.event_names:
         return no_op
     reply = Reply("refused", runtime.ref, {"reason": no_op.reason, "message": no_op.message})
@@ -220,20 +218,16 @@ def _replaced(body: Mapping[str, Any], ref: ObjectRef, marks: _Marks, now: datet
         return None
     source = marks.policy.where if marks.policy else "no policy"
     message = f"{source}: {'; '.join([*done, *marks.notes])}"
-    refused = _event(ref, Reason.REFUSED_BY_API, "{refusal}", now, warning=True)
+    refused = event_of_refusal(ref, COMPONENT, now)
     update = Action(Verb.UPDATE, ref, changed, if_refused=(refused,))
-    event = _event(ref, Reason.RUNTIME_MARKED, message, now, warning=False)
+    event = create_event(ref, COMPONENT, Reason.RUNTIME_MARKED, message, now, warning=False)
     return Plan(Reason.RUNTIME_MARKED, message, (update, event), Reply("marked", ref, {"changes": done}))
-
-
-def _event(ref: ObjectRef, reason: str, message: str, now: datetime, *, warning: bool) -> Action:
-    return create_event(ref, component=COMPONENT, warning=warning, reason=reason, message=message, now=now)
 
 
 def _marks(body: Mapping[str, Any], runtime: TrainingRuntime) -> _Marks | GroupingFailure:
     sources = sources_of_runtime(body)
     policy = resolve_policy(sources) if sources else None
-    if isinstance(policy, InvalidPolicy):
+    if policy is not None and policy.failure is not None:
         return policy.failure
     names = [job.name for job in runtime.spec.template.spec.replicated_jobs]
     fields = [_of_jobset("labels", KAI_QUEUE), _of_jobset("annotations", KAI_MINIMUM)]
@@ -245,7 +239,8 @@ def _marks(body: Mapping[str, Any], runtime: TrainingRuntime) -> _Marks | Groupi
     try:
         _set_labels(body, runtime, marks, ours)
     except InvalidPolicyError as error:
-        return invalid_policy(policy.where if policy else "", str(error)).failure
+        where = "" if policy is None else policy.where
+        return GroupingFailure(Reason.INVALID_POLICY, f"{where}: {error}")
     if policy is not None and policy.other == "kaiScheduler":
         _set_fields_of_kai(runtime, marks, policy.queue or None)
     # Fields that another manager has set to another value stay.
@@ -272,7 +267,7 @@ def _set_labels(
         for index, job in enumerate(jobs)
     }
     labels: dict[str, dict[str, str]] = {}
-    if policy is not None and policy.workload is not None:
+    if policy is not None and not policy.other:
         by_hand = {
             name: {label for label, path in paths.items() if path not in ours and path.value_in(body)}
             for name, paths in paths_of.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.objects.resources import JOBS, WORKLOADS
@@ -34,8 +34,8 @@ def plan_orphan(inputs: OrphanInputs) -> Decision:
         return NoOp(Reason.NOT_MUSTERS, f"{orphan.ref} was not made by Muster")
     if orphan.being_deleted or has_owner:
         return NoOp(Reason.UP_TO_DATE, f"{orphan.ref} is in use or being deleted")
-    delete = Action(Verb.DELETE, replace(orphan.ref, uid=orphan.metadata.uid))
-    return Plan(Reason.ORPHANS_REMOVED, f"{orphan.ref}: its owner was deleted or created again", (delete,))
+    message = f"{orphan.ref}: its owner was deleted or created again"
+    return Plan(Reason.ORPHANS_REMOVED, message, (Action(Verb.DELETE, orphan.ref),))
 
 
 def owner_uids(uids: Iterable[str]) -> frozenset[str]:

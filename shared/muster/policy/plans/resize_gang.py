@@ -75,7 +75,7 @@ def plan_resize(inputs: OwnerGroups, now: datetime) -> Decision:
 
 
 def _deletion(groups: Sequence[PodGroup | CompositePodGroup], why: str) -> Plan | None:
-    deletions = tuple(Action(Verb.DELETE, replace(group.ref, uid=group.metadata.uid)) for group in groups)
+    deletions = tuple(Action(Verb.DELETE, group.ref) for group in groups)
     names = ", ".join(group.metadata.name for group in groups)
     return Plan(Reason.ORPHANS_REMOVED, f"{names}: {why}", deletions) if groups else None
 
@@ -136,9 +136,9 @@ def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> D
         return NoOp(Reason.UP_TO_DATE, f"{owner.ref} is suspended")
     if stored_condition(owner, SCHEDULED).get("reason") != Reason.SCHEDULING_TIMED_OUT:
         return NoOp(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended once its condition says why")
-    reported = partial(manifests.create_event, owner.ref, component=COMPONENT, warning=True, now=now)
-    timed_out = reported(reason=Reason.SCHEDULING_TIMED_OUT, message=f"{timeout}; onTimeout is Suspend")
-    refused = reported(reason=Reason.REFUSED_BY_API, message="{refusal}")
+    message = f"{timeout}; onTimeout is Suspend"
+    timed_out = manifests.create_event(owner.ref, COMPONENT, Reason.SCHEDULING_TIMED_OUT, message, now)
+    refused = manifests.event_of_refusal(owner.ref, COMPONENT, now)
     body = {"metadata": {"resourceVersion": owner.metadata.resource_version}, "spec": {"suspend": True}}
     suspend = Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, if_refused=(refused,))
     return Plan(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended: {timeout}", (timed_out, suspend))
@@ -217,7 +217,7 @@ def _replaced_composites(
             continue
         old, target = existing.get(one.name), targets[one.name]
         if old is not None and is_of_wrong_size(old, target):
-            yield Action(Verb.DELETE, replace(old.ref, uid=old.metadata.uid))
+            yield Action(Verb.DELETE, old.ref)
         elif old is not None or one.name not in parents:
             continue
         yield manifests.create_group(

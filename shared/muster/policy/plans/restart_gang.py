@@ -31,7 +31,7 @@ def plan_restart(inputs: OwnerGroups, now: datetime) -> Decision:
     if isinstance(resolved, NoOp):
         return resolved
     root, policy = resolved.root, resolved.policy.workload
-    if policy is None or policy.on_members_lost == "Report" or resolved.suspended:
+    if policy.on_members_lost == "Report" or resolved.suspended:
         return NoOp(Reason.UP_TO_DATE, f"{root}: onMembersLost is Report, or it is suspended")
     limit = timedelta(seconds=policy.members_lost_seconds)
     times = ((gang, _broken_since(gang)) for gang in short_gangs(resolved, members))
@@ -54,9 +54,7 @@ def plan_restart(inputs: OwnerGroups, now: datetime) -> Decision:
                 return NoOp(Reason.ENDS_WHEN_EVICTED, message)
         message = f"{lost}; {counted(len(pods), 'pod')} evicted, to be placed again with the others"
         actions = list(map(_evict, pods))
-    event = create_event(
-        root, component=COMPONENT, warning=True, reason=Reason.MEMBERS_LOST, message=message, now=now
-    )
+    event = create_event(root, COMPONENT, Reason.MEMBERS_LOST, message, now)
     return Plan(Reason.MEMBERS_LOST, message, (*actions, event))
 
 

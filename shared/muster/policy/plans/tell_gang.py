@@ -45,14 +45,7 @@ def plan_telling(inputs: GatheredPods, now: datetime) -> Decision:
     is_told = group.metadata.annotations.get(TOLD) == told
     if after is None or since is None or now - since < after or is_told or group.being_deleted:
         return NoOp(Reason.UP_TO_DATE, status.message, gangs=report)
-    event = create_event(
-        inputs.made_by,
-        component=COMPONENT,
-        warning=not placed,
-        reason=status.reason,
-        message=status.message,
-        now=now,
-    )
+    event = create_event(inputs.made_by, COMPONENT, status.reason, status.message, now, warning=not placed)
     note = {"metadata": {"uid": group.metadata.uid, "annotations": {TOLD: told}}}
     noted = Action(Verb.PATCH, group.ref, note, patch=PatchType.MERGE)
     return Plan(Reason.CONDITIONS_UPDATED, status.message, (event, noted), gangs=report)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,11 +19,11 @@ from muster.policy.reasons import Reason
 from muster.policy.sources import schema
 from muster.policy.sources.schema import (
     DisruptionMode,
-    GroupPolicy,
     InvalidPolicyError,
     LockedFields,
     PodGroupPolicy,
     WorkloadPolicy,
+    all_groups,
 )
 
 ANNOTATION = "muster.dev/pod-group-policy"
@@ -73,11 +73,6 @@ class Locks:
     where: str
     fields: LockedFields
 
-    @property
-    def hold_invalid(self) -> bool:
-        """Whether pods of an invalid policy keep their gate: fallback PodGroups are weaker than a lock."""
-        return self.fields.on_failure != "Basic"
-
     def refused(self, path: str, value: str) -> InvalidPolicyError:
         """Return the error of a policy that sets a locked field otherwise."""
         return InvalidPolicyError(path, f"is locked to {value} by {self.where}")
@@ -101,26 +96,31 @@ class EffectivePolicy:
     """The policy that takes effect, and its source.
 
     Attributes:
-        workload: groups of scheduling.k8s.io; None if another scheduler groups the pods.
+        workload: groups of scheduling.k8s.io; the default if another scheduler groups the pods.
         other: that scheduler, as the policy names it, or `upstream`; "" if there is none.
         queue: the queue in that scheduler; "" for its default.
         kept: whether groups were made under it already; after scaling they need not match it.
         locks: the fields that the administrator locked; None if there are none.
-        held: whether pods are held whatever `onFailure` says: under locks an invalid policy is not a way out.
+        failure: why it cannot be used; None if it can.
     """
 
     where: str
-    workload: WorkloadPolicy | None
+    workload: WorkloadPolicy = field(default_factory=WorkloadPolicy)
     other: str = ""
     queue: str = ""
     kept: bool = False
     locks: Locks | None = None
-    held: bool = False
+    failure: GroupingFailure | None = None
 
     @property
     def holds(self) -> bool:
-        """Whether pods stay gated when their groups cannot be made: `onFailure: Hold`, or a lock."""
-        return self.held or (self.workload is not None and self.workload.on_failure == "Hold")
+        """Whether pods stay gated when their groups cannot be made: `onFailure: Hold`.
+
+        Under locks those of an invalid policy stay, too: fallback PodGroups are weaker than a lock.
+        """
+        if self.failure is not None and self.locks is not None and self.locks.fields.on_failure != "Basic":
+            return True
+        return self.workload.on_failure == "Hold"
 
 
 def sources_of_runtime(runtime: Mapping[str, Any]) -> tuple[PolicySource, ...]:
@@ -133,19 +133,19 @@ def sources_of_runtime(runtime: Mapping[str, Any]) -> tuple[PolicySource, ...]:
     annotations = (jobset.get("metadata") or {}).get("annotations") or {}
     named = f"{runtime.get('kind', 'runtime')} {metadata.get('name', '')}"
     sources: list[tuple[PolicySourceKind, str, Any]] = []
-    for field, value in (
+    for path, value in (
         ("spec.scheduling", spec.get("scheduling")),
         ("spec.template.spec.scheduling", (jobset.get("spec") or {}).get("scheduling")),
         (f"spec.template.metadata.annotations: {UPSTREAM_TEMPLATE}", annotations.get(UPSTREAM_TEMPLATE)),
     ):
         if value is not None and not sources:
-            sources.append((PolicySourceKind.UPSTREAM, field, ""))
+            sources.append((PolicySourceKind.UPSTREAM, path, ""))
     text = (metadata.get("annotations") or {}).get(ANNOTATION)
     if text is not None:
         sources.append((PolicySourceKind.RUNTIME, f"annotation {ANNOTATION}", text))
     if spec.get("podGroupPolicy"):
         sources.append((PolicySourceKind.RUNTIME_SPEC, "spec.podGroupPolicy", spec["podGroupPolicy"]))
-    return tuple(PolicySource(kind, f"{field} of {named}", found) for kind, field, found in sources)
+    return tuple(PolicySource(kind, f"{path} of {named}", found) for kind, path, found in sources)
 
 
 def source_of_config_map(body: Mapping[str, Any], kind: PolicySourceKind) -> tuple[PolicySource, ...]:
@@ -182,8 +182,6 @@ def source_of_workload(workload: Workload) -> tuple[PolicySource, ...]:
 
 def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
     """Return the annotations that keep a policy on the Workload made under it."""
-    if policy.workload is None:
-        return {}
     content = policy.workload.model_dump(by_alias=True, exclude_unset=True)
     annotations = {ANNOTATION: json.dumps({"workload": content}), SOURCE: policy.where}
     if policy.locks is not None:
@@ -191,28 +189,17 @@ def policy_annotations(policy: EffectivePolicy) -> dict[str, str]:
     return annotations
 
 
-DEFAULT = EffectivePolicy("the built-in default", WorkloadPolicy())
-_HOLDING = WorkloadPolicy(onFailure="Hold")
+DEFAULT = EffectivePolicy("the built-in default")
 _LOCKED_AS_THEY_ARE = ("on_failure", "on_scale", "on_members_lost", "members_lost_seconds")
 """The locked fields that a policy has under the same name."""
 _RUNTIMES = frozenset({PolicySourceKind.RUNTIME, PolicySourceKind.RUNTIME_SPEC})
 
 
-@dataclass(frozen=True)
-class InvalidPolicy:
-    """A policy that cannot be used."""
-
-    failure: GroupingFailure
-    policy: EffectivePolicy
-
-
-def resolve_policy(
-    sources: tuple[PolicySource, ...], owner: OwnerObject | None = None
-) -> EffectivePolicy | InvalidPolicy:
+def resolve_policy(sources: tuple[PolicySource, ...], owner: OwnerObject | None = None) -> EffectivePolicy:
     """Return the policy of the first source, or the built-in default, with the locked fields."""
     first = next((source for source in sources if source.kind != PolicySourceKind.LOCKED), None)
     if first is not None and first.kind == PolicySourceKind.UPSTREAM:
-        return EffectivePolicy(first.where, None, "upstream")
+        return EffectivePolicy(first.where, other="upstream")
     policy = DEFAULT if first is None else _of_source(first, owner)
     locked = next((source for source in sources if source.kind == PolicySourceKind.LOCKED), None)
     if locked is None:
@@ -220,24 +207,22 @@ def resolve_policy(
     try:
         locks = Locks(locked.where, schema.parse_locked(str(locked.content)))
     except InvalidPolicyError as error:
-        return invalid_policy(locked.where, str(error), _HOLDING)
+        return invalid_policy(locked.where, str(error), hold=True)
     return _under_locks(policy, locks)
 
 
-def _under_locks(policy: EffectivePolicy | InvalidPolicy, locks: Locks) -> EffectivePolicy | InvalidPolicy:
-    if isinstance(policy, EffectivePolicy):
-        if policy.workload is None:
-            return policy
-        refused = [] if policy.kept else list(map(str, locked_otherwise(policy.workload, locks)))
-        if not refused:
-            return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
+def _under_locks(policy: EffectivePolicy, locks: Locks) -> EffectivePolicy:
+    if policy.other:
+        return policy
+    refused = (
+        [] if policy.kept or policy.failure else list(map(str, locked_otherwise(policy.workload, locks)))
+    )
+    if refused:
         policy = invalid_policy(policy.where, schema.together(refused))
-    workload = with_locked(policy.policy.workload or WorkloadPolicy(), locks)
-    held = replace(policy.policy, workload=workload, held=locks.hold_invalid, locks=locks)
-    return replace(policy, policy=held)
+    return replace(policy, workload=with_locked(policy.workload, locks), locks=locks)
 
 
-def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy | InvalidPolicy:
+def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePolicy:
     content, stored = source.content, source.kind == PolicySourceKind.STORED
     try:
         policy = schema.parse(content, stored=stored) if isinstance(content, str) else schema.check(content)
@@ -246,10 +231,11 @@ def _of_source(source: PolicySource, owner: OwnerObject | None) -> EffectivePoli
     if policy.workload is not None:
         return EffectivePolicy(source.where, policy.workload, kept=stored)
     if policy.kai_scheduler is not None and source.kind in _RUNTIMES:
-        return EffectivePolicy(source.where, None, "kaiScheduler", policy.kai_scheduler.queue or "")
+        queue = policy.kai_scheduler.queue or ""
+        return EffectivePolicy(source.where, other="kaiScheduler", queue=queue)
     other = next(iter(policy.model_dump(by_alias=True, exclude_none=True)))
     if policy.kai_scheduler is None and source.kind == PolicySourceKind.RUNTIME_SPEC:
-        return EffectivePolicy(source.where, None, other)
+        return EffectivePolicy(source.where, other=other)
     return _invalid(source, f"{other}: {_how_to_choose(policy, owner)}")
 
 
@@ -276,14 +262,15 @@ def _how_to_choose(policy: PodGroupPolicy, owner: OwnerObject | None) -> str:
     )
 
 
-def invalid_policy(where: str, message: str, held: WorkloadPolicy | None = None) -> InvalidPolicy:
+def invalid_policy(where: str, message: str, *, hold: bool = False) -> EffectivePolicy:
     """Return a policy that cannot be used, by its source and fault."""
     failure = GroupingFailure(Reason.INVALID_POLICY, f"{where}: {message}")
-    return InvalidPolicy(failure, EffectivePolicy(where, held or WorkloadPolicy()))
+    workload = WorkloadPolicy(onFailure="Hold") if hold else WorkloadPolicy()
+    return EffectivePolicy(where, workload, failure=failure)
 
 
-def _invalid(source: PolicySource, message: str) -> InvalidPolicy:
-    return invalid_policy(source.where, message, _HOLDING if schema.asks_to_hold(source.content) else None)
+def _invalid(source: PolicySource, message: str) -> EffectivePolicy:
+    return invalid_policy(source.where, message, hold=schema.asks_to_hold(source.content))
 
 
 def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> Iterator[InvalidPolicyError]:
@@ -298,7 +285,7 @@ def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> Iterator[InvalidPo
         if held or whole:
             yield locks.refused("workload.onTimeout", f"Report or Suspend, by {held or whole}")
     mode = locks.fields.disruption_mode
-    for path, group in _with_all_below(policy.groups, "workload") if mode else ():
+    for path, group in all_groups(policy.groups) if mode else ():
         if group.disruption_mode not in (None, mode) and mode is not None:
             yield locks.refused(f"{path}.disruptionMode", _name(mode))
 
@@ -307,13 +294,6 @@ def with_locked(policy: WorkloadPolicy, locks: Locks) -> WorkloadPolicy:
     """Return the policy with the locked values of its own fields."""
     locked = {name: getattr(locks.fields, name) for name in _LOCKED_AS_THEY_ARE}
     return policy.model_copy(update={name: value for name, value in locked.items() if value})
-
-
-def _with_all_below(groups: Sequence[GroupPolicy], above: str) -> Iterator[tuple[str, GroupPolicy]]:
-    for index, group in enumerate(groups):
-        path = f"{above}.groups[{index}]"
-        yield path, group
-        yield from _with_all_below(group.groups, path)
 
 
 def _name(mode: DisruptionMode) -> str:

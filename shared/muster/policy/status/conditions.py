@@ -106,10 +106,7 @@ def report_failure(
     patch = conditions_patch(owner, (Condition(READY, true=False, reason=reason, message=message),), now)
     if patch is None:
         return ()
-    event = create_event(
-        owner.ref, component=component, warning=True, reason=reason, message=message, now=now
-    )
-    return patch, event
+    return patch, create_event(owner.ref, component, reason, message, now)
 
 
 def _is_news(condition: Condition, owner: OwnerObject) -> bool:

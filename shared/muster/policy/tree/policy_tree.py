@@ -12,7 +12,14 @@ from muster.policy.group_labels import SINGLE, Shape
 from muster.policy.model import GroupingFailure
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 from muster.policy.reasons import Reason
-from muster.policy.sources.schema import GroupPolicy, InvalidPolicyError, WorkloadPolicy, shortened, together
+from muster.policy.sources.schema import (
+    GroupPolicy,
+    InvalidPolicyError,
+    WorkloadPolicy,
+    all_groups,
+    shortened,
+    together,
+)
 from muster.policy.sources.source import Locks
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.validation import find_deadlock
@@ -36,14 +43,9 @@ def policy_tree(
         return GroupingFailure(Reason.INVALID_POLICY, f"{where}: {error}")
 
 
-def path_of(name: str, groups: Sequence[GroupPolicy], above: str = "workload") -> str:
+def path_of(name: str, groups: Sequence[GroupPolicy]) -> str:
     """Return the field path of a group in a policy; "" if the policy does not name it."""
-    for index, group in enumerate(groups):
-        path = f"{above}.groups[{index}]"
-        match = path if group.name == name else path_of(name, group.groups, path)
-        if match:
-            return match
-    return ""
+    return next((path for path, group in all_groups(groups) if group.name == name), "")
 
 
 @dataclass(frozen=True)
