@@ -120,8 +120,8 @@ def _observe_tree(cluster: Cluster, subject: ObjectRef) -> PodInputs:
     members = read_members(cluster, live, resolved)
     together = members.groups
     if subject.kind == COMPOSITE_POD_GROUPS.kind:
-        names = {composite.metadata.name: composite for composite in members.composites}
-        together = placed_together(members, names[subject.name]) if subject.name in names else ()
+        top = members.composite_named.get(subject.name)
+        together = placed_together(members, top) if top else ()
     return PodInputs(subject, live.api, members.pods, together, OwnerGroups(resolved, members))
 
 

@@ -121,7 +121,7 @@ class PodGroupSpec(View):
 
     workload_ref: WorkloadRef | None = None
     scheduling_policy: SchedulingPolicy = Field(default_factory=SchedulingPolicy)
-    parent_composite_pod_group_name: str = ""
+    parent: str = Field("", alias="parentCompositePodGroupName")
     priority_class_name: str = ""
 
 
@@ -131,13 +131,21 @@ class PodGroupStatus(View):
     conditions: Conditions = ()
 
 
-class PodGroup(KubernetesObject):
-    """A PodGroup."""
+class AnyGroup(KubernetesObject):
+    """A PodGroup or a CompositePodGroup."""
 
-    minimum_field: ClassVar[str] = "minCount"
-    member_kind: ClassVar[str] = "pods"
+    minimum_field: ClassVar[str]
+    member_kind: ClassVar[str]
 
     spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
+
+
+class PodGroup(AnyGroup):
+    """A PodGroup."""
+
+    minimum_field = "minCount"
+    member_kind = "pods"
+
     status: PodGroupStatus = Field(default_factory=PodGroupStatus)
 
     @property
@@ -170,13 +178,11 @@ class ManagedPodGroup(PodGroup):
     metadata: ManagedMeta
 
 
-class CompositePodGroup(KubernetesObject):
+class CompositePodGroup(AnyGroup):
     """A CompositePodGroup; its spec is immutable, and no controller writes its status in 1.37."""
 
-    minimum_field: ClassVar[str] = "minGroupCount"
-    member_kind: ClassVar[str] = "child groups"
-
-    spec: PodGroupSpec = Field(default_factory=PodGroupSpec)
+    minimum_field = "minGroupCount"
+    member_kind = "child groups"
 
 
 class PriorityClass(KubernetesObject):

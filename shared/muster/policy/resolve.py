@@ -13,7 +13,7 @@ from functools import cached_property
 
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Namespace
-from muster.objects.resources import LABEL_VALUE, SchedulingApi
+from muster.objects.resources import COMPOSITE_POD_GROUPS, LABEL_VALUE, POD_GROUPS, SchedulingApi
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroup, PriorityClass, Workload
 from muster.objects.versions import HOW_TO_SWITCH_ON
 from muster.policy import group_labels
@@ -32,7 +32,7 @@ from muster.policy.sources.source import (
 )
 from muster.policy.tree import validation
 from muster.policy.tree.groups import Group, default_tree
-from muster.policy.tree.members import LiveMembers
+from muster.policy.tree.members import GroupKey, LiveMembers
 from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
 
 _CREATED_BEFORE = "its Jobs were created before the namespace was opted in; create it again"
@@ -110,9 +110,19 @@ class OwnedGroup:
     below: Group
 
     @property
+    def composite(self) -> bool:
+        """Whether it is a CompositePodGroup."""
+        return bool(self.group.children)
+
+    @property
+    def key(self) -> GroupKey:
+        """Its kind and name."""
+        return (COMPOSITE_POD_GROUPS if self.composite else POD_GROUPS).kind, self.name
+
+    @property
     def pod_groups(self) -> tuple[tuple[Group, str], ...]:
         """The group and instance suffix of itself, or of each PodGroup below it."""
-        if not self.group.children:
+        if not self.composite:
             return ((self.group, self.suffix),)
         return tuple((leaf, suffix) for leaf in self.below.leaves() for suffix in leaf.sizes)
 
@@ -169,6 +179,20 @@ class ResolvedOwner:
         return GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
 
     @property
+    def workload(self) -> Workload | None:
+        """The Workload of whose templates its groups are made: the user's own, or the one under its name."""
+        return self.own or self.live.workload
+
+    def stored_workload(self) -> Workload | NoOp:
+        """Return that Workload; a NoOp if there is none, or if Muster made it for another owner."""
+        workload = self.workload
+        if workload is None or workload.being_deleted:
+            return NoOp(Reason.WAITING_FOR_POD_GROUP, f"{self.root} has no Workload yet")
+        if self.own is None and self.live.musters_workload is None:
+            return NoOp(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {self.root}")
+        return workload
+
+    @property
     def suspended(self) -> bool:
         """Whether it, or its JobSet, is suspended, so that it has no pods."""
         return self.owner.spec.suspend or (self.live.runner or self.owner).spec.suspend
@@ -189,11 +213,11 @@ class ResolvedOwner:
 
     def pod_groups(self) -> Iterator[tuple[Group, str, str]]:
         """Yield every PodGroup the owner should have: its group, its instance suffix and its name."""
-        return ((one.group, one.suffix, one.name) for one in self.owned if not one.group.children)
+        return ((one.group, one.suffix, one.name) for one in self.owned if not one.composite)
 
     def composites(self) -> tuple[OwnedGroup, ...]:
         """Return the CompositePodGroups of its tree."""
-        return tuple(one for one in self.owned if one.group.children)
+        return tuple(one for one in self.owned if one.composite)
 
     def composite_names(self) -> Iterator[str]:
         """Return the names of its CompositePodGroups, by the user's own Workload if there is one."""

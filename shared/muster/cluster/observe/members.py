@@ -117,7 +117,7 @@ def composites(
     if not resolved.api.composites:
         return ()
     names, known = set(resolved.composite_names()), set[str]()
-    names |= {group.spec.parent_composite_pod_group_name for group in groups}
+    names |= {group.spec.parent for group in groups}
     found: list[CompositePodGroup] = []
     for _ in range(LEVELS):
         names -= known | {""}
@@ -127,7 +127,7 @@ def composites(
         above = [CompositePodGroup.read(body) for body in bodies]
         found += above
         known |= names
-        names = {composite.spec.parent_composite_pod_group_name for composite in above}
+        names = {composite.spec.parent for composite in above}
     return tuple(found)
 
 
@@ -138,8 +138,7 @@ def groups_left(cluster: Cluster, live: LiveOwner) -> LiveMembers:
     labels = f"{MANAGED_BY}={MUSTER},{OWNER_UID}={live.owner.metadata.uid}"
     listed = partial(cluster.list, namespace=live.owner.metadata.namespace, labels=labels, as_of=FROM_CACHE)
     groups = tuple(map(PodGroup.read, listed(POD_GROUPS)))
-    in_tree = any(group.spec.parent_composite_pod_group_name for group in groups)
-    above = listed(COMPOSITE_POD_GROUPS) if in_tree else ()
+    above = listed(COMPOSITE_POD_GROUPS) if any(group.spec.parent for group in groups) else ()
     return LiveMembers(groups=groups, composites=tuple(map(CompositePodGroup.read, above)))
 
 

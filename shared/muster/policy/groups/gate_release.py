@@ -9,9 +9,9 @@ neither can happen, and the scheduler itself places all or nothing.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
-from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.objects.scheduling import AnyGroup, CompositePodGroup, PodGroup
 from muster.policy.group_labels import GATE, is_musters
 from muster.policy.groups.wanted_groups import follows, is_of_wrong_size, wanted_counts
 from muster.policy.model import NoOp
@@ -20,17 +20,14 @@ from muster.policy.resolve import OwnerGroups, ResolvedOwner
 from muster.policy.tree.members import LiveMembers
 from muster.policy.tree.policy_tree import LEVELS
 
-AnyGroup = PodGroup | CompositePodGroup
-
 
 def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[str, NoOp]:
     """Return the groups whose pods keep their gates, by name of PodGroup, with the reason."""
     if tree is None or isinstance(tree.resolved, NoOp) or tree.resolved.failure:
         return {}  # these groups are never resized
-    composites = _by_name(tree.members.composites)
     by_root: defaultdict[str, list[PodGroup]] = defaultdict(list)
     for group in groups:
-        by_root[_root_of(composites, group).metadata.name].append(group)
+        by_root[root_of(tree.members, group).metadata.name].append(group)
     placed = tuple(group for below in by_root.values() if any(map(was_placed, below)) for group in below)
     if not placed:
         return {}
@@ -49,24 +46,18 @@ def reasons_to_hold(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, 
 
 def was_placed(group: PodGroup) -> bool:
     """Whether a gang, or a group in a tree, was placed before."""
-    return group.placed and (group.spec.scheduling_policy.gang is not None or _parent(group) != "")
-
-
-def in_tree(group: PodGroup) -> bool:
-    """Whether a group has a CompositePodGroup above it."""
-    return _parent(group) != ""
+    return group.placed and (group.spec.scheduling_policy.gang is not None or group.spec.parent != "")
 
 
 def placed_together(members: LiveMembers, group: AnyGroup) -> tuple[PodGroup, ...]:
     """Return the PodGroups below the same root as a group, or that group alone."""
-    composites = _by_name(members.composites)
-    root = _root_of(composites, group).metadata.name
-    return tuple(other for other in members.groups if _root_of(composites, other).metadata.name == root)
+    root = root_of(members, group).metadata.name
+    return tuple(other for other in members.groups if root_of(members, other).metadata.name == root)
 
 
-def root_of(composites: Iterable[CompositePodGroup], group: AnyGroup) -> AnyGroup:
+def root_of(members: LiveMembers, group: AnyGroup) -> AnyGroup:
     """Return the highest existing CompositePodGroup above a group; the group itself if there is none."""
-    return _root_of(_by_name(composites), group)
+    return [group, *_above(members, group)][-1]
 
 
 class _GateCheck:
@@ -74,12 +65,12 @@ class _GateCheck:
 
     def __init__(self, groups: tuple[PodGroup, ...], resolved: ResolvedOwner, members: LiveMembers) -> None:
         staying = {pod.metadata.uid for pod in members.staying}
-        self._composites = _by_name(members.composites)
+        self._members = members
         self._children: defaultdict[str, list[AnyGroup]] = defaultdict(list)
         existing: list[AnyGroup] = [*groups, *members.composites]
         for group in existing:
             if self._is_child(group):
-                self._children[_parent(group)].append(group)
+                self._children[group.spec.parent].append(group)
         self._follows = follows(resolved)
         self._wanted_counts = wanted_counts(resolved, members)
         self._staying = Counter(pod.pod_group_name for pod in members.staying)
@@ -87,7 +78,7 @@ class _GateCheck:
             pod.pod_group_name for pod in members.pods if not pod.finished and pod.metadata.uid not in staying
         }
         self._reason_of_composite = {
-            name: self._reason_at(composite) for name, composite in self._composites.items()
+            name: self._reason_at(composite) for name, composite in members.composite_named.items()
         }
 
     def _is_child(self, group: AnyGroup) -> bool:
@@ -95,14 +86,14 @@ class _GateCheck:
 
         The API server takes whatever parent a user names.
         """
-        return len(list(_above(self._composites, group))) < LEVELS
+        return len(list(_above(self._members, group))) < LEVELS
 
     def reason_to_hold(self, group: PodGroup) -> NoOp | None:
         """Why the pods of a group keep their gates: for the group itself, or for a group above it."""
-        above = list(_above(self._composites, group))
+        above = list(_above(self._members, group))
         highest = above[-1] if above else group
-        missing = _parent(highest)
-        known = missing == "" or missing in self._composites
+        missing = highest.spec.parent
+        known = missing == "" or missing in self._members.composite_named
         if not known and self._follows and is_musters(highest.metadata.labels):
             return NoOp(Reason.WAITING_FOR_POD_GROUP, f"CompositePodGroup {missing} does not exist yet")
         reasons = (self._reason_of_composite[composite.metadata.name] for composite in above)
@@ -126,7 +117,7 @@ class _GateCheck:
         short of pods keeps its gates no longer than old pods of it exist.
         """
         if isinstance(group, PodGroup):
-            return not in_tree(group) or group.metadata.name in self._leaving
+            return group.spec.parent == "" or group.metadata.name in self._leaving
         return any(map(self._may_be_miscounted, self._children[group.metadata.name]))
 
     def _is_wrong(self, group: AnyGroup) -> bool:
@@ -145,26 +136,14 @@ class _GateCheck:
         )
 
 
-def _by_name(composites: Iterable[CompositePodGroup]) -> dict[str, CompositePodGroup]:
-    return {composite.metadata.name: composite for composite in composites}
-
-
-def _root_of(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> AnyGroup:
-    return [group, *_above(composites, group)][-1]
-
-
-def _above(composites: Mapping[str, CompositePodGroup], group: AnyGroup) -> Iterator[CompositePodGroup]:
+def _above(members: LiveMembers, group: AnyGroup) -> Iterator[CompositePodGroup]:
     """Yield the existing CompositePodGroups above a group, from below, up to the levels of the API.
 
     A user may create chains of any length, and rings, of which the scheduler places none.
     """
-    above = composites.get(_parent(group))
+    above = members.composite_named.get(group.spec.parent)
     for _ in range(LEVELS):
         if above is None:
             return
         yield above
-        above = composites.get(_parent(above))
-
-
-def _parent(group: AnyGroup) -> str:
-    return group.spec.parent_composite_pod_group_name
+        above = members.composite_named.get(above.spec.parent)

@@ -20,6 +20,7 @@ from muster.policy.owners.kind import OwnerObject, OwnerPodSets, PodSet, Priorit
 from muster.policy.reasons import Reason
 from muster.policy.resolve import IdentifiedOwner, LiveOwner, ResolvedOwner, resolve
 from muster.policy.sources.source import PolicySource, resolve_policy
+from muster.policy.tree.members import next_min_count
 
 SIZE = "muster.dev/size"
 """Annotation of a gathered group: the pods of the whole gang; minCount is less beside pods that run."""
@@ -118,9 +119,7 @@ class GatheredPods:
             return min(size, max(1, bound))
         if group is None or not group.placed or not bound:
             return size
-        needed, most = group.spec.scheduling_policy.min_count, min(size, len(live))
-        # Raised only as far as pods are bound: the replacement of a running pod never waits for growth.
-        return most if most <= needed else min(most, max(needed, bound))
+        return next_min_count(group, min(size, len(live)), bound)
 
     @property
     def made_by(self) -> ObjectRef:

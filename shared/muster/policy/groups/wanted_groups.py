@@ -7,7 +7,7 @@ scheduler a child group whose pods have all ended is not ready (gangscheduling.g
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from muster.objects.pods import Pod
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.objects.scheduling import (
     MOST_MEMBERS,
-    CompositePodGroup,
+    AnyGroup,
     CompositePodGroupTemplate,
     Gang,
     PodGroup,
@@ -28,13 +28,7 @@ from muster.policy.groups.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import OwnedGroup, ResolvedOwner
 from muster.policy.tree.groups import Group
-from muster.policy.tree.members import LiveMembers, by_group, members_to_run
-
-GroupKey = tuple[str, str]
-"""Kind and name: a PodGroup and a CompositePodGroup may have the same name."""
-
-ExistingGroups = Mapping[GroupKey, PodGroup | CompositePodGroup]
-"""The groups of an owner that exist."""
+from muster.policy.tree.members import GroupKey, LiveMembers, by_group, members_to_run, next_min_count
 
 
 @dataclass(frozen=True)
@@ -62,10 +56,6 @@ class WantedGroup:
         """The most pods that run in it at once."""
         return sum(leaf.sizes[suffix] for leaf, suffix in self.pod_groups)
 
-    def is_below_parent(self, existing: PodGroup | CompositePodGroup) -> bool:
-        """Whether the group of its name has the parent that it should have, which never changes."""
-        return existing.spec.parent_composite_pod_group_name == self.parent
-
 
 def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[WantedGroup]:
     """Yield the groups that the templates of an owner's Workload make, parents before children.
@@ -91,14 +81,26 @@ def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[Wante
             yield WantedGroup(name_of(template.name, ""), template, parent, tuple(below), priority)
 
 
-def child_groups(wanted: tuple[WantedGroup, ...], existing: ExistingGroups) -> Counter[str]:
-    """Return the number of child groups with pods, and below no other parent, by CompositePodGroup."""
+def child_groups(
+    groups: Sequence[OwnedGroup | WantedGroup], pods: Mapping[str, int], members: LiveMembers
+) -> Counter[str]:
+    """Return the number of child groups with pods, by CompositePodGroup.
+
+    A group that exists below another parent, or none, stays there: its spec is fixed.
+    """
     counts: Counter[str] = Counter()
-    for group in reversed(wanted):
-        filled = counts[group.name] if group.composite else group.pods
-        if filled and (group.key not in existing or group.is_below_parent(existing[group.key])):
+    for group in reversed(groups):
+        existing = members.existing.get(group.key)
+        filled = counts[group.name] if group.composite else pods[group.name]
+        if filled > 0 and (existing is None or existing.spec.parent == group.parent):
             counts[group.parent] += 1
     return counts
+
+
+def pods_to_run(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, int]:
+    """Return the pods that will still run at once, by name of their PodGroup."""
+    needed = members_to_run(resolved.pod_sets, members)
+    return {name: needed[GroupInstance(leaf.name, suffix)] for leaf, suffix, name in resolved.pod_groups()}
 
 
 def first_policies(
@@ -108,9 +110,9 @@ def first_policies(
 
     A user's own count is lowered only for a group that never has that many members, such as a last block.
     """
-    needed = members_to_run(resolved.pod_sets, members)
+    needed = pods_to_run(resolved, members)
     followed = wanted_counts(resolved, members) if follows(resolved) else {}
-    children = child_groups(wanted, existing_groups(members))
+    children = child_groups(wanted, {one.name: one.pods for one in wanted}, members)
     policies: dict[GroupKey, SchedulingPolicy] = {}
     for group in wanted:
         policy = policies[group.key] = group.template.scheduling_policy
@@ -118,20 +120,12 @@ def first_policies(
             continue
         if group.composite:
             most = children[group.name]
-        elif resolved.own is not None:
-            most = group.pods
         else:
-            most = sum(needed[GroupInstance(leaf.name, suffix)] for leaf, suffix in group.pod_groups)
+            most = needed[group.name] if resolved.own is None else group.pods
         count = followed.get(group.name) or max(1, min(policy.needs, most))
         gang = Gang(min_group_count=count) if group.composite else Gang(min_count=count)
         policies[group.key] = SchedulingPolicy(gang=gang)
     return policies
-
-
-def existing_groups(members: LiveMembers) -> ExistingGroups:
-    """Return the PodGroups and CompositePodGroups of an owner."""
-    groups: tuple[PodGroup | CompositePodGroup, ...] = (*members.composites, *members.groups)
-    return {(group.kind, group.metadata.name): group for group in groups}
 
 
 def follows(resolved: ResolvedOwner) -> bool:
@@ -148,26 +142,24 @@ def wanted_counts(
     resolved: ResolvedOwner, members: LiveMembers, timed_out: Collection[str] = ()
 ) -> dict[str, int]:
     """Return the count that each gang should have now, by name: 1 if it was given up after a timeout."""
-    needed = members_to_run(resolved.pod_sets, members)
+    needed = pods_to_run(resolved, members)
     bound = Counter(pod.pod_group_name for pod in members.staying if pod.bound)
     given_up = groups_given_up(members.groups) | set(timed_out)
-    groups = {group.metadata.name: group for group in members.groups}
-    composites = {group.metadata.name: group for group in members.composites}
-    outside = frozenset(_outside_composites(resolved, members))
+    children = child_groups(resolved.owned, needed, members)
     counts: dict[str, int] = {}
-    for one in (one for one in resolved.owned if one.group.gang and not one.group.children):
-        pods, group = needed[GroupInstance(one.group.name, one.suffix)], groups.get(one.name)
+    for one in (one for one in resolved.owned if one.group.gang and not one.composite):
+        pods, group = needed[one.name], members.group_named.get(one.name)
         target = max(1, min(pods, one.group.pinned or pods, MOST_MEMBERS))
         if group is not None:
-            target = 1 if one.name in given_up else _next_min_count(group, target, bound[one.name])
+            target = 1 if one.name in given_up else next_min_count(group, target, bound[one.name])
         counts[one.name] = target
     name_of = resolved.pod_sets.pod_group_name
-    for one in (one for one in resolved.owned if one.group.gang and one.group.children):
+    for one in (one for one in resolved.composites() if one.group.gang):
         below = {name_of(leaf.name, suffix) for leaf, suffix in one.pod_groups}
-        target = max(1, min(one.group.template_min_count, _children_to_run(one.below, needed, outside)))
+        target = max(1, min(one.group.template_min_count, children[one.name]))
         if not below.isdisjoint(given_up):
             target = 1
-        composite = composites.get(one.name)
+        composite = members.composite_named.get(one.name)
         current = target if composite is None else composite.spec.scheduling_policy.needs
         # Lowered at once; raised only while no staying pod below it has a node, as after a restart, when all
         # children count again.
@@ -175,7 +167,7 @@ def wanted_counts(
     return counts
 
 
-def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
+def is_of_wrong_size(group: AnyGroup, wanted: int) -> bool:
     """Whether a gang of Muster's has another count than the wanted one; 0 wants none.
 
     The count of a PodGroup that is being deleted is only lowered: its pods keep it (podgroup-protection).
@@ -186,42 +178,6 @@ def is_of_wrong_size(group: PodGroup | CompositePodGroup, wanted: int) -> bool:
     if group.being_deleted:
         return isinstance(group, PodGroup) and wanted < count
     return wanted != count
-
-
-def _outside_composites(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[GroupInstance]:
-    """Yield the groups that exist without the CompositePodGroup in which the tree has them: that stays so."""
-    existing = existing_groups(members)
-    for one in resolved.owned:
-        found = existing.get(((COMPOSITE_POD_GROUPS if one.group.children else POD_GROUPS).kind, one.name))
-        if one.parent and found is not None and found.spec.parent_composite_pod_group_name != one.parent:
-            yield GroupInstance(one.group.name, one.suffix)
-
-
-def _next_min_count(group: PodGroup, needed: int, bound: int) -> int:
-    """Return the minCount to set on the way to the needed one.
-
-    Lowered at once, and raised at once while no staying member has a node. Else raised only as far as pods
-    are bound, so that the replacement of a running member never waits for growth.
-    """
-    current = group.spec.scheduling_policy.min_count
-    if needed <= current or not group.placed or bound == 0:
-        return needed
-    return max(current, min(needed, bound))
-
-
-def _children_to_run(group: Group, needed: Counter[GroupInstance], outside: Collection[GroupInstance]) -> int:
-    """Return the number of child groups that still have pods to run and are not outside of the group."""
-    running = {
-        GroupInstance(child.name, suffix)
-        for child in group.children
-        for suffix, pods in (
-            ((suffix, _children_to_run(copy, needed, outside)) for suffix, copy in child.instances.items())
-            if child.children
-            else ((suffix, needed[GroupInstance(child.name, suffix)]) for suffix in child.sizes)
-        )
-        if pods > 0
-    }
-    return len(running.difference(outside))
 
 
 @dataclass(frozen=True)
@@ -238,8 +194,7 @@ class ShortGang:
 def short_gangs(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[ShortGang]:
     """Yield the gangs of an owner that lack bound pods, without those that others' gates hold."""
     pods = by_group(members.staying)
-    to_run = members_to_run(resolved.pod_sets, members)
-    needed = {name: to_run[GroupInstance(leaf.name, suffix)] for leaf, suffix, name in resolved.pod_groups()}
+    needed = pods_to_run(resolved, members)
     for group in members.groups:
         name, policy = group.metadata.name, group.spec.scheduling_policy
         if not is_musters(group.metadata.labels) or group.being_deleted or policy.gang is None:

@@ -8,12 +8,9 @@ from datetime import datetime
 
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS
 from muster.objects.scheduling import Workload
-from muster.policy.group_labels import belongs_to
 from muster.policy.groups import manifests
 from muster.policy.groups.wanted_groups import (
-    GroupKey,
     WantedGroup,
-    existing_groups,
     first_policies,
     wanted_groups,
 )
@@ -21,7 +18,7 @@ from muster.policy.model import Action, Decision, GroupingFailure, NoOp, Plan, R
 from muster.policy.reasons import Reason
 from muster.policy.resolve import OwnerGroups, ResolvedOwner
 from muster.policy.status.owner_status import dropped_settings
-from muster.policy.tree.members import LiveMembers
+from muster.policy.tree.members import GroupKey, LiveMembers
 
 COMPONENT = "muster-create-pod-groups"
 
@@ -39,22 +36,19 @@ def plan_pod_groups(inputs: OwnerGroups, now: datetime) -> Decision:
             else "create_workload creates fallback PodGroups"
         )
         return NoOp(failure.reason, f"{failure.message}; {instead}")
-    root = resolved.root
     if resolved.suspended:
-        message = f"{root} is suspended: its PodGroups are created when it is resumed"
+        message = f"{resolved.root} is suspended: its PodGroups are created when it is resumed"
         return NoOp(Reason.WAITING_FOR_POD_GROUP, message)
-    workload = resolved.own or resolved.live.workload
-    if workload is None or workload.being_deleted:
-        return NoOp(Reason.WAITING_FOR_POD_GROUP, f"{root} has no Workload yet")
-    if resolved.own is None and not belongs_to(workload.metadata.labels, root.uid):
-        return NoOp(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
-    return _create_missing(resolved, inputs.members, workload, now)
+    workload = resolved.stored_workload()
+    return (
+        workload if isinstance(workload, NoOp) else _create_missing(resolved, inputs.members, workload, now)
+    )
 
 
 def _create_missing(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
 ) -> Decision:
-    owner, existing = resolved.pod_sets, existing_groups(members)
+    owner, existing = resolved.pod_sets, members.existing
     wanted = tuple(wanted_groups(resolved, workload))
     policies = first_policies(resolved, members, wanted)
     added_later = tuple(_without_template(resolved, workload))

@@ -202,9 +202,8 @@ def _in_place_of_groups(
     if not resolved.tree:
         pods = ((pod, failure) for pod in _first_pod_of_each_missing_group(members))
         yield from manifests.fallback_for_pods(resolved.root, pods, event)
-    existing = {group.metadata.name for group in members.groups}
     for leaf, suffix, name in resolved.pod_groups():
-        if name not in existing:
+        if name not in members.group_named:
             group = manifests.fallback_for_group(resolved.pod_sets, leaf, suffix, failure)
             yield replace(group, if_refused=(event,))
 

@@ -8,15 +8,16 @@ from datetime import datetime
 from muster.objects.meta import ObjectRef
 from muster.objects.pods import Pod, to_run
 from muster.objects.resources import SchedulingApi
-from muster.objects.scheduling import PodGroup
+from muster.objects.scheduling import AnyGroup, PodGroup
 from muster.objects.text import counted
 from muster.policy.group_labels import GATE, GATED, is_gathered
-from muster.policy.groups.gate_release import AnyGroup, held_groups, in_tree, root_of, was_placed
+from muster.policy.groups.gate_release import held_groups, root_of, was_placed
 from muster.policy.groups.gathered import why_held
 from muster.policy.model import Action, Decision, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners import kind_of
 from muster.policy.reasons import Reason
 from muster.policy.resolve import OwnerGroups
+from muster.policy.tree.members import LiveMembers
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def plan_pods(inputs: PodInputs, now: datetime) -> Decision:  # noqa: ARG001 - e
 
 def needs_owner(group: PodGroup, pods: tuple[Pod, ...]) -> bool:
     """Whether plan_pods needs the owner: for gated pods of a gang placed before, or of a group in a tree."""
-    return bool(gated_pods(pods)) and (was_placed(group) or in_tree(group))
+    return bool(gated_pods(pods)) and (was_placed(group) or group.spec.parent != "")
 
 
 def gated_pods(pods: tuple[Pod, ...]) -> list[Pod]:
@@ -94,7 +95,7 @@ def _plan_grouped(inputs: PodInputs, gated: list[Pod]) -> Decision:
         return NoOp(Reason.WAITING_FOR_POD_GROUP, f"PodGroup {gated[0].pod_group_name} does not exist yet")
     if is_gathered(inputs.groups[0].metadata.labels) and (kept := why_held(inputs.groups[0], inputs.pods)):
         return kept
-    top = root_of(inputs.tree.members.composites if inputs.tree else (), inputs.groups[0])
+    top = root_of(inputs.tree.members if inputs.tree else LiveMembers(), inputs.groups[0])
     held = held_groups(inputs.groups, inputs.tree)
     free = [pod for pod in gated if pod.pod_group_name not in held]
     return _remove_gates(free, top) if free else held[gated[0].pod_group_name]

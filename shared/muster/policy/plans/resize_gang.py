@@ -15,10 +15,9 @@ from functools import partial
 from typing import Any
 
 from muster.objects.scheduling import (
-    CompositePodGroup,
+    AnyGroup,
     CompositePodGroupTemplate,
     Gang,
-    PodGroup,
     SchedulingPolicy,
     Workload,
     WorkloadSpec,
@@ -28,7 +27,6 @@ from muster.policy.groups import manifests
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.groups.wanted_groups import (
     SchedulingTimeout,
-    existing_groups,
     is_of_wrong_size,
     only_flags,
     scheduling_timeout,
@@ -56,7 +54,7 @@ def plan_resize(inputs: OwnerGroups, now: datetime) -> Decision:
     named = {pod.pod_group_name for pod in members.pods if not pod.finished}
     groups = [
         group
-        for group in existing_groups(members).values()
+        for group in members.existing.values()
         if not group.being_deleted or group.metadata.name in named
     ]
     if isinstance(resolved, NoOp):
@@ -74,13 +72,13 @@ def plan_resize(inputs: OwnerGroups, now: datetime) -> Decision:
     return replace(decision, reply=Reply("missing", resolved.root, {"podGroups": missing}))
 
 
-def _deletion(groups: Sequence[PodGroup | CompositePodGroup], why: str) -> Plan | None:
+def _deletion(groups: Sequence[AnyGroup], why: str) -> Plan | None:
     deletions = tuple(Action(Verb.DELETE, group.ref) for group in groups)
     names = ", ".join(group.metadata.name for group in groups)
     return Plan(Reason.ORPHANS_REMOVED, f"{names}: {why}", deletions) if groups else None
 
 
-def _is_made_again(resolved: ResolvedOwner, group: PodGroup | CompositePodGroup) -> bool:
+def _is_made_again(resolved: ResolvedOwner, group: AnyGroup) -> bool:
     """Whether create_pod_groups makes a group anew: not a user's, nor a fallback PodGroup."""
     metadata = group.metadata
     return belongs_to(metadata.labels, resolved.root.uid) and FALLBACK not in metadata.annotations
@@ -146,17 +144,12 @@ def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> D
 
 def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
     """Muster's Workload of an owner, or why the sizes of the owner's groups are not Muster's to change."""
-    root, workload = resolved.root, resolved.live.workload
     if resolved.failure is not None:
         return NoOp(resolved.failure.reason, resolved.failure.message)
     if resolved.own is not None:
         name = resolved.own.metadata.name
         return NoOp(Reason.NOT_MUSTERS, f"Workload {name} applies; scaling changes no minCount")
-    if workload is None or workload.being_deleted:
-        return NoOp(Reason.WAITING_FOR_POD_GROUP, f"{root} has no Workload yet")
-    if not belongs_to(workload.metadata.labels, root.uid):
-        return NoOp(Reason.NOT_MUSTERS, f"{workload.ref} does not belong to {root}")
-    return workload
+    return resolved.stored_workload()
 
 
 def _patched_templates(
@@ -207,15 +200,13 @@ def _replaced_composites(
 
     The template is patched before, so that a create_pod_groups in between makes a missing one right.
     """
-    existing = {group.metadata.name: group for group in members.composites}
-    parents = {group.spec.parent_composite_pod_group_name for group in members.groups}
-    parents |= {group.spec.parent_composite_pod_group_name for group in members.composites}
+    parents = {group.spec.parent for group in members.existing.values()}
     templates = {template.name: template for template, _ in workload.hierarchy()}
     for one in resolved.composites():
         template = templates.get(one.group.name)
         if not one.group.gang or not isinstance(template, CompositePodGroupTemplate):
             continue
-        old, target = existing.get(one.name), targets[one.name]
+        old, target = members.composite_named.get(one.name), targets[one.name]
         if old is not None and is_of_wrong_size(old, target):
             yield Action(Verb.DELETE, old.ref)
         elif old is not None or one.name not in parents:

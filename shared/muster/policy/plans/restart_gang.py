@@ -77,7 +77,7 @@ def _pods_of(members: LiveMembers, gangs: list[ShortGang]) -> list[Pod]:
     """Return the bound pods of gangs, and of all that is placed together with them."""
     groups = set[str]()
     for group in (gang.group for gang in gangs):
-        whole = root_of(members.composites, group).spec.scheduling_policy.gang is not None
+        whole = root_of(members, group).spec.scheduling_policy.gang is not None
         groups |= {one.metadata.name for one in (placed_together(members, group) if whole else (group,))}
     return [pod for pod in members.staying if pod.bound and pod.pod_group_name in groups]
 

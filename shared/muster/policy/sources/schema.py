@@ -220,15 +220,17 @@ class WorkloadPolicy(_Strict):
     @property
     def sets_preemption(self) -> bool:
         """Whether a group has a preemptionPolicy."""
-        return any(group.preemption_policy is not None for _, group in all_groups(self.groups))
+        return any(group.preemption_policy is not None for _, group in paths_and_groups(self.groups))
 
 
-def all_groups(groups: Sequence[GroupPolicy], above: str = "workload") -> Iterator[tuple[str, GroupPolicy]]:
+def paths_and_groups(
+    groups: Sequence[GroupPolicy], above: str = "workload"
+) -> Iterator[tuple[str, GroupPolicy]]:
     """Yield path and group of each group in a policy, parents before children."""
     for index, group in enumerate(groups):
         path = f"{above}.groups[{index}]"
         yield path, group
-        yield from all_groups(group.groups, path)
+        yield from paths_and_groups(group.groups, path)
 
 
 class LockedFields(_Strict):

@@ -23,7 +23,7 @@ from muster.policy.sources.schema import (
     LockedFields,
     PodGroupPolicy,
     WorkloadPolicy,
-    all_groups,
+    paths_and_groups,
 )
 
 ANNOTATION = "muster.dev/pod-group-policy"
@@ -285,7 +285,7 @@ def locked_otherwise(policy: WorkloadPolicy, locks: Locks) -> Iterator[InvalidPo
         if held or whole:
             yield locks.refused("workload.onTimeout", f"Report or Suspend, by {held or whole}")
     mode = locks.fields.disruption_mode
-    for path, group in all_groups(policy.groups) if mode else ():
+    for path, group in paths_and_groups(policy.groups) if mode else ():
         if group.disruption_mode not in (None, mode) and mode is not None:
             yield locks.refused(f"{path}.disruptionMode", _name(mode))
 

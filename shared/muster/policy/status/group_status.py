@@ -12,13 +12,14 @@ from muster.objects.meta import find_condition
 from muster.objects.pods import Pod, to_run
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
-from muster.policy.group_labels import GATE, GroupInstance
+from muster.policy.group_labels import GATE
 from muster.policy.groups.gate_release import reasons_to_hold
 from muster.policy.groups.gathered import whole_size, why_held
+from muster.policy.groups.wanted_groups import pods_to_run
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.status.conditions import MESSAGE_LIMIT
-from muster.policy.tree.members import LiveMembers, by_group, members_to_run
+from muster.policy.tree.members import LiveMembers, by_group
 
 WORST_FIRST = (
     Reason.API_NOT_SERVED,
@@ -81,15 +82,13 @@ class _GroupPods:
 
 def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, GroupStatus]:
     """Return the status of every PodGroup that an owner should have, by name."""
-    groups = {group.metadata.name: group for group in members.groups}
     fixed_in = "" if resolved.api.resizable else resolved.api.version
-    needed = members_to_run(resolved.pod_sets, members)
     held = reasons_to_hold(resolved, members)
     job_lost_pods = any(job.lost_pods for job in members.jobs)
     pods = by_group(members.pods)
     statuses: dict[str, GroupStatus] = {}
-    for leaf, suffix, name in resolved.pod_groups():
-        group = _GroupPods(name, groups.get(name), pods[name], needed[GroupInstance(leaf.name, suffix)])
+    for name, count in pods_to_run(resolved, members).items():
+        group = _GroupPods(name, members.group_named.get(name), pods[name], count)
         statuses[name] = (
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from muster.objects.meta import is_true, turned_at
 from muster.objects.pods import Pod, to_run
-from muster.objects.scheduling import CompositePodGroup, ManagedPodGroup, PodGroup
+from muster.objects.scheduling import ManagedPodGroup, PodGroup
 from muster.objects.text import counted
 from muster.objects.versions import GATES_OF_THE_SCHEDULER
 from muster.policy.group_labels import REPLICATED_JOB, belongs_to, is_musters
@@ -16,7 +16,6 @@ from muster.policy.groups.manifests import FALLBACK, PLAIN_GROUPS
 from muster.policy.groups.wanted_groups import (
     WantedGroup,
     child_groups,
-    existing_groups,
     only_flags,
     scheduling_timeout,
     wanted_counts,
@@ -193,10 +192,9 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
         {group.metadata.name for group in groups if not group.being_deleted}
         for groups in (members.groups, members.composites)
     )
-    workload = resolved.own or resolved.live.workload
-    of_workload = tuple(wanted_groups(resolved, workload)) if workload is not None else ()
+    of_workload = tuple(wanted_groups(resolved, resolved.workload)) if resolved.workload else ()
     wanted_composites = [one.name for one in of_workload if one.composite]
-    wanted_composites = wanted_composites or [one.name for one in resolved.owned if one.group.children]
+    wanted_composites = wanted_composites or [one.name for one in resolved.composites()]
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in wanted if name not in existing]
     total = len(wanted) + len(wanted_composites)
@@ -223,7 +221,7 @@ def _fallback_failure(
     resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...]
 ) -> GroupingFailure | None:
     """Return why an owner has fallback PodGroups, also under other names that its pods have; else None."""
-    existing = {group.metadata.name: group for group in members.groups}
+    existing = members.group_named
     named = {pod.pod_group_name for pod in members.pods if to_run(pod)}
     groups = [existing[name] for name in wanted if name in existing]
     groups += [
@@ -253,13 +251,11 @@ def _foreign_groups(
     A group that a user created under the stamped name is adopted: its pods are placed as it says (KEP-5547).
     It may name no Workload, or the owner's; with a minimum that its pods never reach it is never placed.
     """
-    existing = existing_groups(members)
-    children = child_groups(wanted, existing)
+    children = child_groups(wanted, {one.name: one.pods for one in wanted}, members)
     names: dict[str, list[str]] = {}
-    workload = resolved.own or resolved.live.workload
-    wrong = []
+    workload, wrong = resolved.workload, []
     for one in wanted:
-        group = existing.get(one.key)
+        group = members.existing.get(one.key)
         if group is None or belongs_to(group.metadata.labels, resolved.root.uid):
             continue
         names.setdefault(f"{group.kind}s", []).append(one.name)
@@ -282,9 +278,8 @@ def _wrong_sizes(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[_Not
     if resolved.own is not None or (resolved.api.resizable and not flagged):
         return
     wanted = wanted_counts(resolved, members)
-    groups: tuple[PodGroup | CompositePodGroup, ...] = (*members.composites, *members.groups)
     differing = []
-    for group in groups:
+    for group in members.existing.values():
         name, minimum = group.metadata.name, group.spec.scheduling_policy.needs
         needed = wanted.get(name, 0)
         if needed > minimum or (flagged and 0 < needed < minimum):
@@ -306,13 +301,12 @@ def _gang_statuses(
     Left out are basic groups, gangs whose pods have all run, those of a suspended owner without pods, and
     those whose Jobs wait for other replicatedJobs.
     """
-    groups = {group.metadata.name: group for group in members.groups}
     pods_of = by_group(members.staying)
     first_jobs = _first_jobs(members.jobs)
     started_at = _started_at(resolved.owner, resolved.live.runner)
     lost_at = turned_at(resolved.owner.status.conditions, condition_type(resolved.owner, SCHEDULED), "False")
     for leaf, suffix, name in resolved.pod_groups():
-        group, pods, reason = groups.get(name), pods_of[name], reasons[name]
+        group, pods, reason = members.group_named.get(name), pods_of[name], reasons[name]
         if not _is_gang(resolved, leaf, group):
             continue
         pod_sets = leaf.pod_sets_at(suffix)

@@ -6,16 +6,20 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from muster.objects.meta import ObjectMeta
 from muster.objects.pods import Pod, to_run
-from muster.objects.scheduling import CompositePodGroup, PodGroup
+from muster.objects.scheduling import AnyGroup, CompositePodGroup, PodGroup
 from muster.policy import group_labels
 from muster.policy.group_labels import GroupInstance, GroupLabels
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerPodSets, PodSet
 
 _INDEXES = re.compile(r"(?<![^,])([0-9]{1,10})(?:-([0-9]{1,10}))?(?![^,])")
+
+GroupKey = tuple[str, str]
+"""Kind and name: a PodGroup and a CompositePodGroup may have the same name."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,22 @@ class LiveMembers:
     pods: tuple[Pod, ...] = ()
     groups: tuple[PodGroup, ...] = ()
     composites: tuple[CompositePodGroup, ...] = ()
+
+    @cached_property
+    def group_named(self) -> Mapping[str, PodGroup]:
+        """The PodGroups by name."""
+        return {group.metadata.name: group for group in self.groups}
+
+    @cached_property
+    def composite_named(self) -> Mapping[str, CompositePodGroup]:
+        """The CompositePodGroups by name."""
+        return {composite.metadata.name: composite for composite in self.composites}
+
+    @cached_property
+    def existing(self) -> Mapping[GroupKey, AnyGroup]:
+        """The CompositePodGroups and PodGroups by kind and name."""
+        groups: tuple[AnyGroup, ...] = (*self.composites, *self.groups)
+        return {(group.kind, group.metadata.name): group for group in groups}
 
     @property
     def staying(self) -> tuple[Pod, ...]:
@@ -46,6 +66,18 @@ def by_group(pods: Iterable[Pod]) -> defaultdict[str, list[Pod]]:
     for pod in pods:
         grouped[pod.pod_group_name].append(pod)
     return grouped
+
+
+def next_min_count(group: PodGroup, needed: int, bound: int) -> int:
+    """Return the minCount to set on the way to the needed one.
+
+    Lowered at once, and raised at once while no staying member has a node. Else raised only as far as pods
+    are bound, so that the replacement of a running member never waits for growth.
+    """
+    current = group.spec.scheduling_policy.min_count
+    if needed <= current or not group.placed or bound == 0:
+        return needed
+    return max(current, min(needed, bound))
 
 
 def expected_members(pod_set: PodSet, without: Collection[int] = ()) -> Mapping[GroupInstance, int]:

@@ -16,7 +16,7 @@ from muster.policy.sources.schema import (
     GroupPolicy,
     InvalidPolicyError,
     WorkloadPolicy,
-    all_groups,
+    paths_and_groups,
     shortened,
     together,
 )
@@ -45,7 +45,7 @@ def policy_tree(
 
 def path_of(name: str, groups: Sequence[GroupPolicy]) -> str:
     """Return the field path of a group in a policy; "" if the policy does not name it."""
-    return next((path for path, group in all_groups(groups) if group.name == name), "")
+    return next((path for path, group in paths_and_groups(groups) if group.name == name), "")
 
 
 @dataclass(frozen=True)
