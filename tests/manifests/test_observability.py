@@ -14,7 +14,7 @@ from promql_parser import parse
 
 from muster.data import EVENTING
 from muster.events.parse import Sweep
-from muster.policy.model import GangGivenUp, GangReport, WaitingGang
+from muster.policy.model import GangGivenUp, GangReport, GangStatus
 from muster.policy.reasons import Reason
 from muster.policy.status.group_status import WORST_FIRST
 from muster.runtime.outcome import Outcome, OutcomeKind
@@ -62,7 +62,7 @@ def exported_samples() -> dict[str, set[str]]:
     now = datetime(2026, 11, 21, tzinfo=UTC)
     metrics = Metrics("patch_pods", lambda: 0)
     metrics.answered(Sweep("1"), Outcome(OutcomeKind.DONE, Reason.SWEPT), 0.1, now)
-    report = GangReport(1, (WaitingGang(Reason.UNSCHEDULABLE, now),), Reason.INVALID_POLICY)
+    report = GangReport(1, (GangStatus(Reason.UNSCHEDULABLE, now),), Reason.INVALID_POLICY)
     metrics.swept_all(now, [("team-a", report)])
     metrics.milestone_reached(GangGivenUp(Reason.INVALID_POLICY))
     metrics.swept(Outcome(OutcomeKind.DONE, Reason.GATES_LIFTED))

@@ -46,7 +46,7 @@ def test_the_plan_of_a_workload_is_decided_in_six_files_of_policy() -> None:
 
     def enter(frame: FrameType, event: str, _argument: Any) -> None:
         path = Path(frame.f_code.co_filename)
-        if event == "call" and "policy" in path.parts:
+        if event == "call" and path.is_relative_to(ROOT / "shared/muster/policy"):
             entered.add("/".join(path.parts[-2:]))
 
     before = sys.getprofile()

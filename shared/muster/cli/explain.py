@@ -348,7 +348,7 @@ def _notes_on_groups(resolved: ResolvedOwner) -> Iterator[str]:
         if resolved.failure.reason == Reason.PODS_DIFFER:
             yield "the scheduler places no pods of different priority in one group, not even one by one"
         return
-    yield from (f"{reason}: {message}" for reason, message in resolved.warnings())
+    yield from (f"{reason}: {message}" for reason, message in resolved.warnings)
     gangs = [group for group in resolved.tree if group.gang]
     policy = resolved.policy.workload
     if policy.scheduling_timeout_seconds is not None:

@@ -241,7 +241,7 @@ def _in_owner(cluster: DryRunCluster, owner: Object, namespaces: Collection[str]
         return
     if resolved.failure is not None:
         yield Severity.ERROR, str(resolved.failure.reason), resolved.failure.message
-    for reason, message in resolved.warnings():
+    for reason, message in resolved.warnings:
         yield Severity.WARNING, str(reason), message
 
 

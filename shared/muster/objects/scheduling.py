@@ -21,6 +21,9 @@ PLACED = "PodGroupInitiallyScheduled"
 MOST_MEMBERS = 2**31 - 1
 """The largest minCount or minGroupCount: an int32 (scheduling/v1beta1/types.go, Kubernetes v1.37.1)."""
 
+SETTINGS = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
+"""The fields that a group copies unchanged from its template."""
+
 
 class Gang(View):
     """`gang: {minCount}`: at least that many pods are placed together, or none."""
@@ -60,8 +63,7 @@ class PodGroupTemplate(View):
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """The fields that a group copies unchanged from its template, as the API spells them."""
-        names = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
-        fields = self.model_dump(by_alias=True, exclude_none=True, include=names)
+        fields = self.model_dump(by_alias=True, exclude_none=True, include=SETTINGS)
         return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 

@@ -88,11 +88,18 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class WaitingGang:
-    """A gang that is not placed."""
+class GangStatus:
+    """The status of one gang.
+
+    Attributes:
+        reason: why it waits; Scheduled if it is placed.
+        since: when it began to wait; None if that is unknown.
+        bound_at: when its last pod was bound; None if that is unknown or no pod is.
+    """
 
     reason: str
     since: datetime | None
+    bound_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +107,7 @@ class GangReport:
     """The gangs of one owner as they are now, for metrics."""
 
     placed: int = 0
-    waiting: tuple[WaitingGang, ...] = ()
+    waiting: tuple[GangStatus, ...] = ()
     gave_up: str = ""
 
 

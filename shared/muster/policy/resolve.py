@@ -70,15 +70,11 @@ class LiveOwner:
     pod_group: PodGroup | None = None
 
     @property
-    def opted_in(self) -> bool:
-        """Whether its namespace has the label by which new owners get group labels."""
-        labels = self.namespace.metadata.labels if self.namespace is not None else {}
-        return labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
-
-    @property
     def unmarked(self) -> bool:
-        """Whether it is opted in, but has a template without a group label, as one created before."""
-        return self.opted_in and self.runner is not None and self.runner.unmarked and not self.groups_of_jobs
+        """Whether its namespace is opted in, but a template has no group label, as one created before."""
+        labels = self.namespace.metadata.labels if self.namespace is not None else {}
+        opted_in = labels.get(group_labels.NAMESPACE_SWITCH) == "enabled"
+        return opted_in and self.runner is not None and self.runner.unmarked and not self.groups_of_jobs
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -136,6 +132,7 @@ class ResolvedOwner:
         tree: its groups; empty if they are too many.
         failure: why the groups cannot be made; None if they can.
         own: the Workload of the user's own that takes the place of Muster's.
+        warnings: how its gangs can block those of another owner, and why an eviction would end its Jobs.
     """
 
     live: LiveOwner
@@ -145,6 +142,7 @@ class ResolvedOwner:
     failure: GroupingFailure | None = None
     own: Workload | None = None
     policy: EffectivePolicy = DEFAULT
+    warnings: tuple[tuple[Reason, str], ...] = ()
 
     @property
     def root(self) -> ObjectRef:
@@ -220,23 +218,11 @@ class ResolvedOwner:
         return tuple(one for one in self.owned if one.composite)
 
     def composite_names(self) -> Iterator[str]:
-        """Return the names of its CompositePodGroups, by the user's own Workload if there is one."""
-        if self.own is None:
-            return (one.name for one in self.composites())
-        templates = (template for template, _ in self.own.hierarchy())
-        return (
-            self.pod_sets.pod_group_name(template.name, "")
-            for template in templates
-            if isinstance(template, CompositePodGroupTemplate)
-        )
-
-    def warnings(self) -> Iterator[tuple[Reason, str]]:
-        """Yield how its gangs can block those of another owner, and why an eviction would end its Jobs."""
-        asked = self.own is not None or bool(self.policy.workload.groups)
-        for message in validation.blocking_gangs(self.tree, asked=asked):
-            yield Reason.HOLDS_WHILE_WAITING, message
-        for message in validation.gangs_ended_by_eviction(self.tree):
-            yield Reason.ENDS_WHEN_EVICTED, message
+        """Yield the names of its CompositePodGroups; those of a user's own Workload are not in the tree."""
+        yield from (one.name for one in self.composites())
+        for template, _ in self.own.hierarchy() if self.own else ():
+            if isinstance(template, CompositePodGroupTemplate):
+                yield self.pod_sets.pod_group_name(template.name, "")
 
     @cached_property
     def groups(self) -> Mapping[str, Group]:
@@ -313,7 +299,10 @@ def resolve(identified: IdentifiedOwner, classes: Collection[PriorityClass] = ()
         return _failed(identified, GroupingFailure(Reason.API_NOT_SERVED, HOW_TO_SWITCH_ON))
     own = identified.own
     resolved = _under_policy(identified) if own is None else _under_own_workload(identified, own)
-    return resolved if identified.too_many is None else replace(resolved, failure=identified.too_many)
+    if identified.too_many is not None:
+        return replace(resolved, failure=identified.too_many)
+    asked = own is not None or bool(resolved.policy.workload.groups)
+    return replace(resolved, warnings=tuple(validation.warnings(resolved.tree, asked=asked)))
 
 
 def reason_to_skip(live: LiveOwner) -> NoOp | None:

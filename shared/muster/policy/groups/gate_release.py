@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from muster.objects.scheduling import AnyGroup, CompositePodGroup, PodGroup
-from muster.policy.group_labels import GATE, is_musters
+from muster.policy.group_labels import is_musters
 from muster.policy.groups.wanted_groups import follows, is_of_wrong_size, wanted_counts
 from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
@@ -34,14 +34,6 @@ def held_groups(groups: Iterable[PodGroup], tree: OwnerGroups | None) -> dict[st
     check = _GateCheck(placed, tree.resolved, tree.members)
     reasons = ((group.metadata.name, check.reason_to_hold(group)) for group in placed)
     return {name: reason for name, reason in reasons if reason is not None}
-
-
-def reasons_to_hold(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, str]:
-    """Why pods of an owner keep their gates, as text by name of PodGroup."""
-    if not any(GATE in pod.gates for pod in members.pods):
-        return {}
-    held = held_groups(members.groups, OwnerGroups(resolved, members))
-    return {name: reason.message for name, reason in held.items()}
 
 
 def was_placed(group: PodGroup) -> bool:
@@ -72,7 +64,7 @@ class _GateCheck:
             if self._is_child(group):
                 self._children[group.spec.parent].append(group)
         self._follows = follows(resolved)
-        self._wanted_counts = wanted_counts(resolved, members)
+        self._wanted = Counter(wanted_counts(resolved, members))
         self._staying = Counter(pod.pod_group_name for pod in members.staying)
         self._leaving = {
             pod.pod_group_name for pod in members.pods if not pod.finished and pod.metadata.uid not in staying
@@ -103,7 +95,7 @@ class _GateCheck:
         members = "groups have their pods" if isinstance(group, CompositePodGroup) else "pods exist"
         needed, ready = group.spec.scheduling_policy.needs, self._ready(group)
         if self._is_wrong(group):
-            wanted = self._wanted(group)
+            wanted = self._wanted[group.metadata.name]
             message = f"{group.ref} has {group.minimum_field} {needed}, its Jobs need {wanted}"
             return NoOp(Reason.WAITING_FOR_POD_GROUP, message)
         if ready < needed and self._may_be_miscounted(group):
@@ -121,10 +113,7 @@ class _GateCheck:
         return any(map(self._may_be_miscounted, self._children[group.metadata.name]))
 
     def _is_wrong(self, group: AnyGroup) -> bool:
-        return self._follows and is_of_wrong_size(group, self._wanted(group))
-
-    def _wanted(self, group: AnyGroup) -> int:
-        return self._wanted_counts.get(group.metadata.name, 0)
+        return self._follows and is_of_wrong_size(group, self._wanted[group.metadata.name])
 
     def _ready(self, group: AnyGroup) -> int:
         """Return the number of pods that are to run, or of child groups that have the pods they need."""

@@ -61,9 +61,7 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
 def as_executed(plan: Plan) -> Plan:
     """Return the plan with the reason RefusedByApi if it was to create a Workload and did not."""
     created = any(action.target.kind == WORKLOADS.kind for action in plan.actions)
-    if plan.reply is None or plan.reason != Reason.WORKLOAD_CREATED or created:
-        return plan
-    return as_refused(plan, "gave-up")
+    return plan if created or plan.reason != Reason.WORKLOAD_CREATED else as_refused(plan, "gave-up")
 
 
 def needs_members(inputs: WorkloadInputs) -> bool:
@@ -112,7 +110,7 @@ def _workload(
     )
     instead = partial(_instead_of_refused_workload, resolved, members or LiveMembers(), now)
     first: dict[Reason, str] = {}
-    for reason, message in resolved.warnings():
+    for reason, message in resolved.warnings:
         first.setdefault(reason, message)
     warnings = (
         manifests.create_event(resolved.root, COMPONENT, reason, message, now)

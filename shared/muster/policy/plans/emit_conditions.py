@@ -9,7 +9,7 @@ from muster.objects.meta import is_true
 from muster.objects.pods import to_run
 from muster.objects.scheduling import ManagedPodGroup
 from muster.policy.groups.manifests import create_event
-from muster.policy.model import Action, Decision, GangReport, NoOp, Plan, Reply, WaitingGang
+from muster.policy.model import Action, Decision, GangReport, NoOp, Plan, Reply
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
@@ -74,9 +74,7 @@ def _report(
     owner: OwnerObject, status: GroupingStatus, now: datetime, *, failed: bool = False, requeue: bool = False
 ) -> Decision:
     ready, scheduled = status.conditions
-    waiting = tuple(
-        WaitingGang(gang.reason, gang.since) for gang in status.gangs if gang.reason != Reason.SCHEDULED
-    )
+    waiting = tuple(gang for gang in status.gangs if gang.reason != Reason.SCHEDULED)
     report = GangReport(len(status.gangs) - len(waiting), waiting, why_given_up(ready))
     patch = conditions_patch(owner, status.conditions, now)
     if patch is None:

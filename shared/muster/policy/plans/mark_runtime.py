@@ -175,9 +175,7 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
 def as_executed(plan: Plan) -> Plan:
     """Return the plan with the reason RefusedByApi if it was to replace a runtime and did not."""
     updated = any(action.verb is Verb.UPDATE for action in plan.actions)
-    if plan.reply is None or plan.reason != Reason.RUNTIME_MARKED or updated:
-        return plan
-    return as_refused(plan, "refused")
+    return plan if updated or plan.reason != Reason.RUNTIME_MARKED else as_refused(plan, "refused")
 
 
 def needs_events(body: Mapping[str, Any]) -> bool:

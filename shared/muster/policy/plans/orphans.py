@@ -29,10 +29,9 @@ class OrphanInputs:
 def plan_orphan(inputs: OrphanInputs) -> Decision:
     """Delete a Workload or group of Muster if its owner is gone or was rebuilt."""
     orphan = inputs.object
-    has_owner = not is_orphan(orphan, inputs.live_uids)
     if not is_musters(orphan.metadata.labels):
         return NoOp(Reason.NOT_MUSTERS, f"{orphan.ref} was not made by Muster")
-    if orphan.being_deleted or has_owner:
+    if orphan.being_deleted or not is_orphan(orphan, inputs.live_uids):
         return NoOp(Reason.UP_TO_DATE, f"{orphan.ref} is in use or being deleted")
     message = f"{orphan.ref}: its owner was deleted or created again"
     return Plan(Reason.ORPHANS_REMOVED, message, (Action(Verb.DELETE, orphan.ref),))

@@ -8,7 +8,7 @@ groups without their parent, from which the next delivery knows that one is miss
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -161,12 +161,9 @@ def _patched_templates(
     and removing a template is forbidden (scheduling/v1beta1/types.go, Kubernetes v1.37.1). Replacing the
     resourceVersion by the one just read makes it a conflict where the indexes may have moved.
     """
-    names = [("minCount", leaf.name, name) for leaf, _, name in resolved.pod_groups()]
-    names += [("minGroupCount", one.group.name, one.name) for one in resolved.composites()]
-    counts: Counter[tuple[str, str]] = Counter()
-    for field, group, name in names:
-        if name in targets:
-            counts[field, group] = max(counts[field, group], targets[name])
+    counts: Counter[str] = Counter()
+    for one in resolved.owned:
+        counts[one.group.name] = max(counts[one.group.name], targets.get(one.name, 0))
     changed = tuple(_changed_counts(workload.spec, counts, "/spec"))
     if changed:
         version = workload.metadata.resource_version
@@ -175,7 +172,7 @@ def _patched_templates(
 
 
 def _changed_counts(
-    level: WorkloadSpec | CompositePodGroupTemplate, counts: Mapping[tuple[str, str], int], path: str
+    level: WorkloadSpec | CompositePodGroupTemplate, counts: Counter[str], path: str
 ) -> Iterator[dict[str, Any]]:
     """JSON patch operations for the counts of one level, and of those below it, that are wrong."""
     lists = (
@@ -185,7 +182,7 @@ def _changed_counts(
     for name, count, templates in lists:
         for index, template in enumerate(templates):
             below, policy = f"{path}/{name}/{index}", template.scheduling_policy
-            wanted = counts.get((count, template.name), policy.needs)
+            wanted = counts[template.name] or policy.needs
             if policy.gang and wanted != policy.needs:
                 field = f"{below}/schedulingPolicy/gang/{count}"
                 yield {"op": "replace", "path": field, "value": wanted}

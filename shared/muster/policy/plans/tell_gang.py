@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from muster.policy.groups.gathered import GatheredPods
 from muster.policy.groups.manifests import FALLBACK, create_event
-from muster.policy.model import Action, Decision, GangReport, NoOp, PatchType, Plan, Verb, WaitingGang
+from muster.policy.model import Action, Decision, GangReport, GangStatus, NoOp, PatchType, Plan, Verb
 from muster.policy.plans.emit_conditions import COMPONENT
 from muster.policy.reasons import Reason
 from muster.policy.status.group_status import status_of_gathered
@@ -35,7 +35,7 @@ def plan_telling(inputs: GatheredPods, now: datetime) -> Decision:
     since = {Reason.SCHEDULED: group.placed_at, Reason.WAITING_FOR_PODS: min(created, default=None)}.get(
         status.reason, max(refused, default=None)
     )
-    waits = () if placed else (WaitingGang(status.reason, since),)
+    waits = () if placed else (GangStatus(status.reason, since),)
     is_gang = group.spec.scheduling_policy.gang is not None
     report = (
         GangReport(int(placed), waits) if is_gang and FALLBACK not in group.metadata.annotations else None

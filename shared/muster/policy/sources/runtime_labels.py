@@ -74,10 +74,7 @@ def leaves(
 
 def labels_of(group: GroupPolicy) -> dict[str, str]:
     """Return the labels that a group of pods puts on the templates of its replicatedJobs."""
-    per = Shape(group.per is not None, group.size or 0).per
+    shape = Shape(group.per is not None, group.size or 0)
     if group.leader:
-        labels = {group_labels.LEADER_GROUP: group.name, group_labels.LEADER_GROUP_PER: per}
-    else:
-        size = str(group.size or "")
-        labels = {group_labels.GROUP: group.name, group_labels.GROUP_PER: per, group_labels.GROUP_SIZE: size}
-    return {label: value for label, value in labels.items() if value}
+        return labels_of_template(GroupLabels("", leader_group=group.name, leader_shape=shape))
+    return labels_of_template(GroupLabels(group.name, shape))

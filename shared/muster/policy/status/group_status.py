@@ -13,11 +13,12 @@ from muster.objects.pods import Pod, to_run
 from muster.objects.scheduling import PodGroup
 from muster.objects.text import counted
 from muster.policy.group_labels import GATE
-from muster.policy.groups.gate_release import reasons_to_hold
+from muster.policy.groups.gate_release import held_groups
 from muster.policy.groups.gathered import whole_size, why_held
 from muster.policy.groups.wanted_groups import pods_to_run
+from muster.policy.model import NoOp
 from muster.policy.reasons import Reason
-from muster.policy.resolve import ResolvedOwner
+from muster.policy.resolve import OwnerGroups, ResolvedOwner
 from muster.policy.status.conditions import MESSAGE_LIMIT
 from muster.policy.tree.members import LiveMembers, by_group
 
@@ -83,7 +84,8 @@ class _GroupPods:
 def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, GroupStatus]:
     """Return the status of every PodGroup that an owner should have, by name."""
     fixed_in = "" if resolved.api.resizable else resolved.api.version
-    held = reasons_to_hold(resolved, members)
+    gated = any(GATE in pod.gates for pod in members.pods)
+    held = held_groups(members.groups, OwnerGroups(resolved, members)) if gated else {}
     job_lost_pods = any(job.lost_pods for job in members.jobs)
     pods = by_group(members.pods)
     statuses: dict[str, GroupStatus] = {}
@@ -93,7 +95,7 @@ def group_statuses(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, G
             (_too_few_pods(group, fixed_in) if fixed_in else None)
             or _lost_members(group, job_lost_pods=job_lost_pods)
             or _bound(group)
-            or _status(group, held.get(name, ""), suspended=resolved.suspended)
+            or _status(group, held.get(name), suspended=resolved.suspended)
         )
     return statuses
 
@@ -106,7 +108,7 @@ def status_of_gathered(group: PodGroup, pods: Iterable[Pod]) -> GroupStatus:
         return GroupStatus(
             Reason(held.reason), f"{members.name}: {held.message.partition(': ')[2] or held.message}"
         )
-    return _bound(members) or _status(members, "", suspended=False)
+    return _bound(members) or _status(members, None, suspended=False)
 
 
 def placed_gang(group: PodGroup) -> GroupStatus:
@@ -175,7 +177,7 @@ def refusal_of_pod(pod: Pod) -> GroupStatus | None:
     return None if reason is None else GroupStatus(reason, condition.get("message", ""))
 
 
-def _status(pods: _GroupPods, why_held: str, *, suspended: bool) -> GroupStatus:
+def _status(pods: _GroupPods, held: NoOp | None, *, suspended: bool) -> GroupStatus:
     """Return the status of a group whose pods are all there, or still to come."""
     group, live = pods.group, pods.live
     if group is None:
@@ -189,7 +191,7 @@ def _status(pods: _GroupPods, why_held: str, *, suspended: bool) -> GroupStatus:
         return GroupStatus(reason, f"{pods}; {with_shortfall(group.refusal[1] or group.refusal[0], live)}")
     gates = {gate for pod in live for gate in pod.gates}
     if gates:
-        musters = f"Muster's, kept: {why_held}" if why_held else "Muster's, about to be removed"
+        musters = f"Muster's, kept: {held.message}" if held else "Muster's, about to be removed"
         others = ", ".join(sorted(gates - {GATE}))
         return GroupStatus(Reason.SCHEDULING_GATED, f"{pods}; scheduling gates: {others or musters}")
     if len(live) < max(pods.needed, 0 if group.placed else group.spec.scheduling_policy.min_count):

@@ -14,14 +14,13 @@ from muster.objects.versions import GATES_OF_THE_SCHEDULER
 from muster.policy.group_labels import REPLICATED_JOB, belongs_to, is_musters
 from muster.policy.groups.manifests import FALLBACK, PLAIN_GROUPS
 from muster.policy.groups.wanted_groups import (
-    WantedGroup,
     child_groups,
     only_flags,
     scheduling_timeout,
     wanted_counts,
     wanted_groups,
 )
-from muster.policy.model import GangsPlaced, GroupingFailure
+from muster.policy.model import GangsPlaced, GangStatus, GroupingFailure
 from muster.policy.owners.job import Job
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
@@ -52,21 +51,6 @@ _FEATURE_GATES = {
 
 _Note = tuple[Reason | None, str]
 """The reason and the message of what PodGroupsReady says beside that all groups exist."""
-
-
-@dataclass(frozen=True)
-class GangStatus:
-    """The status of one gang of an owner.
-
-    Attributes:
-        reason: why it waits; Scheduled if it is placed.
-        since: when it began to wait; None if its owner has no creationTimestamp.
-        bound_at: when its last pod was bound; None if that is unknown or no pod is.
-    """
-
-    reason: Reason
-    since: datetime | None
-    bound_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -192,9 +176,7 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
         {group.metadata.name for group in groups if not group.being_deleted}
         for groups in (members.groups, members.composites)
     )
-    of_workload = tuple(wanted_groups(resolved, resolved.workload)) if resolved.workload else ()
-    wanted_composites = [one.name for one in of_workload if one.composite]
-    wanted_composites = wanted_composites or [one.name for one in resolved.composites()]
+    wanted_composites = list(resolved.composite_names())
     missing = [name for name in wanted_composites if name not in composites]
     missing += [name for name in wanted if name not in existing]
     total = len(wanted) + len(wanted_composites)
@@ -203,7 +185,7 @@ def _ready(resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[str, ...
         what = "suspended: they are made when it is resumed" if resolved.suspended else "missing"
         message = f"{exist}; {what}: {', '.join(missing)}"
         return Condition(READY, true=False, reason=Reason.WAITING_FOR_POD_GROUP, message=message)
-    foreign, wrong = _foreign_groups(resolved, members, of_workload)
+    foreign, wrong = _foreign_groups(resolved, members)
     if wrong:
         message = "; ".join([foreign, *wrong])
         return Condition(READY, true=False, reason=Reason.NOT_MUSTERS, message=message)
@@ -243,17 +225,17 @@ def _fallback_failure(
     return GroupingFailure(reason, f"fallback PodGroups {names}: {message}")
 
 
-def _foreign_groups(
-    resolved: ResolvedOwner, members: LiveMembers, wanted: tuple[WantedGroup, ...]
-) -> tuple[str, list[str]]:
+def _foreign_groups(resolved: ResolvedOwner, members: LiveMembers) -> tuple[str, list[str]]:
     """Return, as text, the owner's groups that Muster did not create, and why some are not what it needs.
 
     A group that a user created under the stamped name is adopted: its pods are placed as it says (KEP-5547).
     It may name no Workload, or the owner's; with a minimum that its pods never reach it is never placed.
     """
+    workload = resolved.workload
+    wanted = tuple(wanted_groups(resolved, workload)) if workload is not None else ()
     children = child_groups(wanted, {one.name: one.pods for one in wanted}, members)
     names: dict[str, list[str]] = {}
-    workload, wrong = resolved.workload, []
+    wrong = []
     for one in wanted:
         group = members.existing.get(one.key)
         if group is None or belongs_to(group.metadata.labels, resolved.root.uid):

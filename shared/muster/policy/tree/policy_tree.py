@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muster.objects.scheduling import SETTINGS
 from muster.objects.text import counted
 from muster.policy import group_labels
 from muster.policy.group_labels import SINGLE, Shape
@@ -26,8 +27,6 @@ from muster.policy.tree.validation import find_deadlock
 
 LEVELS = 4
 """Depth of a template hierarchy, leaves included (scheduling/v1alpha3/types.go, Kubernetes v1.37.1)."""
-
-_SETTINGS = {"scheduling_constraints", "disruption_mode", "preemption_policy", "resource_claims"}
 
 
 def policy_tree(
@@ -131,7 +130,10 @@ class _TreeBuilder:
         self._path_by_name[policy.name] = path
         if position.level > LEVELS:
             raise InvalidPolicyError(path, f"is on level {position.level} of at most {LEVELS}")
-        return self._composite(policy, position) if policy.groups else self._leaf(policy, position)
+        group = self._composite(policy, position) if policy.groups else self._leaf(policy, position)
+        if not self._kept:
+            _check_preemption(group, path)
+        return group
 
     def _composite(self, policy: GroupPolicy, position: _Position) -> Group:
         settings, path = _settings(policy), position.path
@@ -144,7 +146,6 @@ class _TreeBuilder:
         group = Group(policy.name, gang, (), {}, children, asked, settings, here.shape)
         if not self._kept:
             _check_composite(group, path)
-            _check_preemption(group, path)
         return group
 
     def _leaf(self, policy: GroupPolicy, position: _Position) -> Group:
@@ -165,10 +166,7 @@ class _TreeBuilder:
                 f"{path}.schedulingPolicy.gang.minCount",
                 f"{asked} is more than the group's {counted(largest, 'pod')}",
             )
-        group = replace(labelled, gang=gang, pinned=asked, settings=_settings(policy))
-        if not self._kept:
-            _check_preemption(group, path)
-        return group
+        return replace(labelled, gang=gang, pinned=asked, settings=_settings(policy))
 
 
 def _policy(policy: GroupPolicy, *, default_gang: bool) -> tuple[bool, int | None]:
@@ -190,7 +188,7 @@ def _is_same_as_its_child(policy: GroupPolicy) -> bool:
 
 
 def _settings(policy: GroupPolicy) -> dict[str, Any]:
-    fields = policy.model_dump(by_alias=True, exclude_none=True, include=_SETTINGS)
+    fields = policy.model_dump(by_alias=True, exclude_none=True, include=SETTINGS)
     return {name: value for name, value in fields.items() if value != []}
 
 

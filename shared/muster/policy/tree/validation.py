@@ -45,7 +45,15 @@ def too_many_composites(where: str, composites: int) -> GroupingFailure | None:
     return _too_many(f"{where}: makes {composites} CompositePodGroups", limits.COMPOSITE_POD_GROUPS)
 
 
-def blocking_gangs(tree: tuple[Group, ...], *, asked: bool) -> Iterator[str]:
+def warnings(tree: tuple[Group, ...], *, asked: bool) -> Iterator[tuple[Reason, str]]:
+    """Yield how gangs can block those of another owner, and why an eviction would end their Jobs."""
+    for message in _blocking_gangs(tree, asked=asked):
+        yield Reason.HOLDS_WHILE_WAITING, message
+    for message in _gangs_ended_by_eviction(tree):
+        yield Reason.ENDS_WHEN_EVICTED, message
+
+
+def _blocking_gangs(tree: tuple[Group, ...], *, asked: bool) -> Iterator[str]:
     """Yield how the gangs of one owner can block those of another such owner; not of several `asked` for.
 
     A gang holds its nodes while another waits for room, or for it to be Ready, as in shipped MPI runtimes. A
@@ -79,7 +87,7 @@ def _one_waits(one: Group, other: Group) -> bool:
     return any(a.waits_for >> b.index & 1 or b.waits_for >> a.index & 1 for a, b in pairs)
 
 
-def gangs_ended_by_eviction(tree: tuple[Group, ...]) -> Iterator[str]:
+def _gangs_ended_by_eviction(tree: tuple[Group, ...]) -> Iterator[str]:
     """Yield a warning for each pod template whose Jobs fail when a gang of theirs is evicted as a whole."""
     for leaf in (leaf for root in tree for leaf in root.leaves() if leaf.gang):
         for pod_set in leaf.pod_sets:
