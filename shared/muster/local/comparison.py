@@ -9,7 +9,7 @@ from pathlib import Path
 
 from muster.cluster.http.client import Client
 from muster.local.stack import embedded_server
-from muster.local.stories.story import USER
+from muster.local.stories.story import USER, opted_in
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects import yaml_files
 from muster.objects.resources import JOBS, NAMESPACES, NODES, PODS
@@ -49,10 +49,7 @@ class TwoJobs:
         for existing in self.client.list_with_version(NODES)[0]:
             self.client.delete(NODES, existing["metadata"]["name"])
         for team in TEAMS:
-            labels = {"muster.dev/gang-jobs": "enabled"}
-            metadata = {"name": team, "labels": labels}
-            body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-            self.client.create(NAMESPACES, body, manager=USER)
+            self.client.create(NAMESPACES, opted_in(team), manager=USER)
         self.tell(f"{' and '.join(TEAMS)} each create a Job of {self.size} pods, one GPU each")
         self._create_jobs()
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import Any, Self
 
 from muster.cluster.http.client import Client
@@ -79,41 +79,6 @@ class WsgiServer:
                 raise
 
 
-@contextmanager
-def running_functions(
-    subscribers: Iterable[str],
-    settings: Settings,
-    listener: Callable[[Activity], None],
-    kubeconfigs: Mapping[str, Path] = MappingProxyType({}),
-    own_steps: Mapping[str, Path] = MappingProxyType({}),
-) -> Iterator[dict[str, str]]:
-    """Run functions behind waitress; yield the URL of each by its subscriber.
-
-    A subscriber is the name of a Service, `create-workload`, or with the path of one of several functions
-    that share it, `muster/create-workload`. Service accounts have kubeconfigs by Service, and steps that are
-    not Muster's a step.py by Service.
-
-    Raises:
-        LookupError: a service has no step.
-    """
-    services: dict[str, list[str]] = {}
-    for subscriber in subscribers:
-        services.setdefault(subscriber.partition("/")[0], []).append(subscriber)
-    urls: dict[str, str] = {}
-    with ExitStack() as stops:
-        stops.enter_context(ActivityHandler(listener))
-        for service, functions in services.items():
-            files = [steps.step_file(name.rpartition("/")[2], own_steps) for name in functions]
-            account = settings
-            if service in kubeconfigs:
-                account = replace(settings, api_server="", kubeconfig=str(kubeconfigs[service]))
-            served = Functions.connected([steps.load_step(file) for file in files], account)
-            server = WsgiServer(served.app, service, settings.threads)
-            stops.callback(server.stop)
-            urls |= {name: server.url + name.removeprefix(service) for name in functions}
-        yield urls
-
-
 class Stack:
     """The local stack: `with Stack() as stack`; the listener gets activities from many threads.
 
@@ -122,7 +87,8 @@ class Stack:
 
     Attributes:
         server: the embedded API server; None with a real cluster.
-        function_urls: the URL of each function by its subscriber, see `running_functions`.
+        function_urls: the URL of each function by its subscriber: the name of a Service, `create-workload`,
+            or with the path of one of several functions that share it, `muster/create-workload`.
     """
 
     client: Client
@@ -163,10 +129,7 @@ class Stack:
         objects = load_beside_muster(self._overlay)
         settings = self._connect(objects, stops)
         wiring = Wiring.from_manifests(objects)
-        names = sorted({trigger.subscriber for trigger in wiring.triggers})
-        accounts, own = self._kubeconfigs(objects, stops), step_files(self._overlay)
-        functions = running_functions(names, settings, self._listener, accounts, own)
-        self.function_urls = stops.enter_context(functions)
+        self._run_functions(wiring, settings, self._kubeconfigs(objects, stops), stops)
         subscribers: dict[str, Target | str] = dict(self.function_urls)
         sinks = {trigger.delivery.dead_letter for trigger in wiring.triggers}
         subscribers |= {name: self._store_dead_letter for name in sinks if name}
@@ -179,6 +142,25 @@ class Stack:
         for source in sources:
             stops.callback(source.stop)
         start_all(sources)
+
+    def _run_functions(
+        self, wiring: Wiring, settings: Settings, accounts: Mapping[str, Path], stops: ExitStack
+    ) -> None:
+        """Run functions behind waitress, those of each Service with the kubeconfig of its account."""
+        services: defaultdict[str, list[str]] = defaultdict(list)
+        for subscriber in sorted({trigger.subscriber for trigger in wiring.triggers}):
+            services[subscriber.partition("/")[0]].append(subscriber)
+        own = step_files(self._overlay)
+        stops.enter_context(ActivityHandler(self._listener))
+        for service, functions in services.items():
+            files = [steps.step_file(name.rpartition("/")[2], own) for name in functions]
+            account = settings
+            if service in accounts:
+                account = replace(settings, api_server="", kubeconfig=str(accounts[service]))
+            served = Functions.connected([steps.load_step(file) for file in files], account)
+            server = WsgiServer(served.app, service, settings.threads)
+            stops.callback(server.stop)
+            self.function_urls |= {name: server.url + name.removeprefix(service) for name in functions}
 
     def _connect(self, objects: list[Manifest], stops: ExitStack) -> Settings:
         """Connect to the cluster, or start the embedded one; return the settings of the functions."""

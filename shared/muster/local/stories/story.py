@@ -15,7 +15,7 @@ from muster.local.stories.watching import Entry, TimelineRecorder
 from muster.objects import yaml_files
 from muster.objects.resources import NAMESPACES, PODS, by_kind
 from muster.objects.text import counted
-from muster.policy.group_labels import GROUP
+from muster.policy.group_labels import GROUP, NAMESPACE_SWITCH
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import group_of, is_gated, muster_conditions
 from muster.simulator.controllers import node
@@ -65,6 +65,12 @@ class LocalStory:
         return yaml_files.load_all(text)
 
 
+def opted_in(namespace: str) -> Object:
+    """Return a new namespace, in which Jobs are grouped."""
+    metadata = {"name": namespace, "labels": {NAMESPACE_SWITCH: "enabled"}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+
+
 class StoryEndedError(Exception):
     """An expected state was not reached, so the rest of the story is skipped."""
 
@@ -92,8 +98,7 @@ class StoryRun:
 
     def run(self) -> bool:
         """Run the script, then check the timeline; return whether all checks passed."""
-        metadata = {"name": self.story.namespace, "labels": {"muster.dev/gang-jobs": "enabled"}}
-        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        self.create(opted_in(self.story.namespace))
         try:
             self.story.script(self)
         except StoryEndedError:
