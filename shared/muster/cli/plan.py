@@ -12,14 +12,9 @@ from muster.cluster.observe.snapshot import Snapshot
 from muster.events.parse import Sweep, UnreadableEvent, parse
 from muster.policy.model import NoOp
 from muster.replay.files import BadFileError, RecordedRequest, read_events, time_of
-from muster.replay.plans import Document, as_yaml, decide, subjects, to_document
+from muster.replay.plans import Document, as_yaml, decisions, to_document
 from muster.replay.replay import event_of
-from muster.replay.snapshots import (
-    Objects,
-    choose_for,
-    objects_of_events,
-    read_snapshots,
-)
+from muster.replay.snapshots import Objects, choose_for, objects_of_events, read_snapshots
 from muster.runtime import steps
 from muster.runtime.http.responses import first_fault
 from muster.runtime.step import Step
@@ -104,10 +99,9 @@ def _plans(step: Step, request: RecordedRequest, objects: Objects) -> list[Docum
     for body in objects:
         body["metadata"].setdefault("uid", "")
     now = time_of(request)
-    cluster = Snapshot(objects)
     try:
-        found = subjects(step, parse(request.headers, request.body), cluster)
-        return [to_document(step, decide(step, subject, cluster, now)) for subject in found]
+        found = decisions(step, request, Snapshot(objects), now)
+        return [to_document(step, decision) for decision in found]
     except UnreadableEvent as error:
         raise BadFileError(request.location, str(error)) from None
     except ValidationError as error:

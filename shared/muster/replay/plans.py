@@ -11,9 +11,10 @@ import yaml
 
 from muster.cluster.interface import Cluster
 from muster.cluster.observe import sweep
-from muster.events.parse import Event, Sweep
+from muster.events.parse import Event, Sweep, parse
 from muster.objects.meta import ObjectRef
 from muster.policy.model import Action, Decision, NoOp
+from muster.replay.files import RecordedRequest
 from muster.runtime.step import Step
 
 Document = dict[str, Any]
@@ -30,6 +31,12 @@ def subjects(step: Step, event: Event, cluster: Cluster) -> list[ObjectRef | NoO
 def decide(step: Step, subject: ObjectRef | NoOp, cluster: Cluster, now: datetime) -> Decision:
     """Return the decision of a step about a subject."""
     return subject if isinstance(subject, NoOp) else step.plan(step.observe(cluster, subject), now)
+
+
+def decisions(step: Step, request: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
+    """Return the decisions of a step for an event, one for each subject."""
+    event = parse(request.headers, request.body)
+    return [decide(step, subject, cluster, now) for subject in subjects(step, event, cluster)]
 
 
 def to_document(step: Step, decision: Decision) -> Document:

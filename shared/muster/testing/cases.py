@@ -10,13 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from muster.cluster.interface import Cluster
 from muster.cluster.observe.snapshot import Snapshot
-from muster.events.parse import STRUCTURED, parse
+from muster.events.parse import STRUCTURED
 from muster.events.replies import reply_event
 from muster.policy.model import Action, Decision, NoOp, Reply
 from muster.replay.files import BadFileError, RecordedRequest, read_events, time_of
-from muster.replay.plans import as_yaml, decide, subjects, to_document
+from muster.replay.plans import as_yaml, decisions, to_document
 from muster.replay.replay import event_of
 from muster.replay.snapshots import Object, Objects, read_snapshots
 from muster.runtime.step import Step
@@ -159,9 +158,3 @@ def plan_of(step: Step, case: Case) -> Planned:
         pydantic.ValidationError: a field of an object has a type that no API server would have stored.
     """
     return Planned(step, tuple(decisions(step, case.event, case.cluster(), case.now)))
-
-
-def decisions(step: Step, request: RecordedRequest, cluster: Cluster, now: datetime) -> list[Decision]:
-    """Return the decisions of a step for an event, one for each subject."""
-    event = parse(request.headers, request.body)
-    return [decide(step, subject, cluster, now) for subject in subjects(step, event, cluster)]

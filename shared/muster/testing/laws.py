@@ -17,12 +17,12 @@ from muster.cluster.versioned import Versioned
 from muster.events.parse import ResourceEvent, Sweep, parse
 from muster.policy.model import Decision, NoOp, Plan
 from muster.replay.files import RecordedRequest
-from muster.replay.plans import subjects
+from muster.replay.plans import decisions, subjects
 from muster.replay.snapshots import Object, Objects, name_of
 from muster.runtime.step import Step
 from muster.simulator.apiserver import ApiServer, resource_definitions
 from muster.simulator.direct import Direct
-from muster.testing.cases import Case, decisions, envelope, structured
+from muster.testing.cases import Case, envelope, structured
 
 __tracebackhide__ = True  # pytest shows the test and the message, not the check's source
 AGAIN = 3
