@@ -209,7 +209,7 @@ def _sources(body: Object) -> Iterator[PolicySource]:
     elif owner_kind(body["apiVersion"].rpartition("/")[0], body["kind"]) is not None:
         text = (body["metadata"].get("annotations") or {}).get(ANNOTATION)
         if text is not None:
-            where = f"annotation {ANNOTATION} of {_named(body)}"
+            where = f"annotation {ANNOTATION} of {ref_of(body)}"
             yield PolicySource(PolicySourceKind.OWNER, where, text)
 
 
@@ -269,12 +269,7 @@ def _left_alone(
 
 def _fault(entry: LocatedObject, found: Found) -> Fault:
     severity, reason, message = found
-    named = _named(entry.body)
+    named = str(ref_of(entry.body))
     # The message names the object again, because in a cluster it stands in conditions of others too.
     message = message.replace(f" of {named}: ", ": ", 1)
     return Fault(severity, str(entry.path), named, reason, message, document=entry.document)
-
-
-def _named(body: Object) -> str:
-    kind, namespace, name = name_of(body)
-    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from muster.runtime.telemetry import logs
 
@@ -38,15 +38,6 @@ class Activity:
         """Whether the function wrote anything or failed; other activities are not displayed."""
         return self.actions > 0 or self.outcome not in {"done", "nothing"}
 
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], message: str, at: float) -> Activity:
-        """Return the activity of a log line (`muster.runtime.telemetry.logs.outcome_line`)."""
-        name = "/".join(filter(None, (fields.get("namespace"), fields.get("name"))))
-        trigger = str(fields.get("type", "")).rpartition(".")[2]
-        about = f"{fields.get('kind', '')} {name}".strip()
-        same = {key: fields[key] for key in ("step", "outcome", "reason", "actions")}
-        return cls(at=at, trigger=trigger, about=about, message=message, **same)
-
 
 class ActivityHandler(logging.Handler):
     """Passes each activity of the functions in this process to a listener, in place of log output."""
@@ -57,9 +48,14 @@ class ActivityHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Pass the activity of a log record to the listener; records without an outcome are ignored."""
-        fields = getattr(record, "fields", {})
+        fields = getattr(record, "fields", {})  # see muster.runtime.telemetry.logs.outcome_line
         if "outcome" in fields:
-            self._listener(Activity.from_fields(fields, record.getMessage(), time.time()))
+            name = "/".join(filter(None, (fields.get("namespace"), fields.get("name"))))
+            about = f"{fields.get('kind', '')} {name}".strip()
+            trigger = str(fields.get("type", "")).rpartition(".")[2]
+            same = {key: fields[key] for key in ("step", "outcome", "reason", "actions")}
+            message = record.getMessage()
+            self._listener(Activity(time.time(), trigger=trigger, about=about, message=message, **same))
 
     def __enter__(self) -> Self:
         self._before = logs.LOGGER.handlers, logs.LOGGER.level, logs.LOGGER.propagate

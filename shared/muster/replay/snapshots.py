@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.events.parse import Happened, ResourceEvent, UnreadableEvent, parse
+from muster.objects.meta import ObjectRef
 from muster.policy.owners import kind_of
 from muster.replay.files import BadFileError, RecordedRequest, read_text, yaml_documents
 
@@ -20,9 +21,6 @@ Objects = list[Object]
 
 Named = tuple[str, str, str]
 """Kind, namespace and name of an object."""
-
-Identity = tuple[Named, str]
-"""An object and its UID, "" if it is not known: an object that is made again has the name of the old one."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ def moments_of(snapshots: Iterable[RecordedObjects]) -> str:
 
 
 def choose_for(
-    objects: Sequence[Identity], snapshots: Sequence[RecordedObjects], moment: str
+    objects: Sequence[ObjectRef], snapshots: Sequence[RecordedObjects], moment: str
 ) -> RecordedObjects:
     """Return a moment; without its name the first with the most of the objects and, of these, with a pod.
 
@@ -104,28 +102,27 @@ def choose_for(
     return next(with_pod, candidates[0])
 
 
-def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> list[Identity]:
+def objects_of_events(requests: Iterable[RecordedRequest], *, owners_only: bool = True) -> list[ObjectRef]:
     """Return the objects that events are about, without deleted ones.
 
     With `owners_only` only TrainJobs, JobSets and Jobs count: the functions may make the others.
     """
-    exists: dict[Identity, bool] = {}
+    exists: dict[ObjectRef, bool] = {}
     for request in requests:
         try:
             event = parse(request.headers, request.body)
         except UnreadableEvent:
             continue
         if isinstance(event, ResourceEvent) and not (owners_only and kind_of(event.ref) is None):
-            identity = (event.ref.kind, event.ref.namespace, event.ref.name), event.ref.uid
-            exists[identity] = exists.get(identity, True) and event.happened is not Happened.DELETE
-    return [identity for identity, remains in exists.items() if remains]
+            exists[event.ref] = exists.get(event.ref, True) and event.happened is not Happened.DELETE
+    return [ref for ref, remains in exists.items() if remains]
 
 
-def _is_among(identity: Identity, objects: Iterable[Object]) -> bool:
-    """Whether an object is there, under the UID that is known of it and of itself."""
-    named, uid = identity
-    uids = {body["metadata"].get("uid") or uid for body in objects if name_of(body) == named}
-    return uid in uids or bool(uids and not uid)
+def _is_among(ref: ObjectRef, objects: Iterable[Object]) -> bool:
+    """Whether an object is there, under its UID if that is known: one made again has the same name."""
+    named = ref.kind, ref.namespace, ref.name
+    uids = {body["metadata"].get("uid") or ref.uid for body in objects if name_of(body) == named}
+    return ref.uid in uids or bool(uids and not ref.uid)
 
 
 def name_of(body: Object) -> Named:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from muster.events.parse import STRUCTURED
+from muster.objects.meta import ObjectRef
 from muster.replay.files import BadFileError, RecordedRequest, read_events
 from muster.replay.snapshots import (
     RecordedObjects,
@@ -102,9 +103,9 @@ def test_moments_share_the_objects_outside_of_them(tmp_path: Path) -> None:
     moments = read_snapshots([a_file(tmp_path, "o.yaml", MOMENTS)])
     assert [names(moment) for moment in moments] == [["node-1", "a"], *[["node-1", "a", "a-0"]] * 2]
     assert choose(moments, "start") is moments[0]
-    assert choose_for([(("Job", "", "a"), "old")], moments, "") is moments[1]
-    assert choose_for([(("Job", "", "a"), "new")], moments, "") is moments[2]
-    assert choose_for([(("Job", "", "a"), "")], moments, "") is moments[1]
+    assert choose_for([ObjectRef("batch/v1", "Job", "", "a", "old")], moments, "") is moments[1]
+    assert choose_for([ObjectRef("batch/v1", "Job", "", "a", "new")], moments, "") is moments[2]
+    assert choose_for([ObjectRef("batch/v1", "Job", "", "a", "")], moments, "") is moments[1]
     with pytest.raises(LookupError, match="'start', 'all bound'"):
         choose(moments, "end")
 
@@ -148,6 +149,6 @@ def test_objects_of_events_are_without_deleted_ones() -> None:
     stream = [event("add", "a"), event("update", "a"), event("add", "b"), event("delete", "b")]
     stream.append(event("add", "b", uid="2"))
     assert objects_of_events([*stream, RecordedRequest({"content-type": STRUCTURED}, b"{}", "e")]) == [
-        (("Job", "n", "a"), "1"),
-        (("Job", "n", "b"), "2"),
+        ObjectRef("batch/v1", "Job", "n", "a", "1"),
+        ObjectRef("batch/v1", "Job", "n", "b", "2"),
     ]
