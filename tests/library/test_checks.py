@@ -6,9 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from click.testing import CliRunner
-
-from muster.cli import main
+from muster.cli.new_step import REACTIONS, write_step
 from muster.runtime.steps import step_named
 from muster.testing import Case, plan_of, reply, shipped
 
@@ -38,9 +36,8 @@ IGNORED = "NotForThisStep Job team-a/llama-node-0 add"
 def test_a_check_that_fails_says_what_lacks_and_shows_no_source(tmp_path: Path) -> None:
     """All that is wrong with the manifests, an event that is ignored, paths from the test or the settings."""
     tests = tmp_path / "tests"
-    new = CliRunner().invoke(main, ["new-step", "my-step", "--on", "podgroup-bound", "--into", str(tests)])
-    assert new.exit_code == 0, new.output
     folder = tests / "my_step"
+    write_step(folder, REACTIONS["podgroup-bound"])
     for name, before, after in (("role", "patch", "watch"), ("kustomization", "- trigger.yaml\n", "")):
         file = folder / f"{name}.yaml"
         file.write_text(file.read_text().replace(before, after))

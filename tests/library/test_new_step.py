@@ -87,17 +87,18 @@ def test_it_imports_public_names_only(event: str, folder: Path) -> None:
                     assert {alias.name for alias in node.names} <= set(library.__all__)
 
 
-def test_its_commands_can_be_copied(tmp_path: Path) -> None:
-    """Into a shell, also where the folder has a space in its name."""
-    folder = tmp_path / "my steps" / "my_step"
-    result = new_step("my-step", "--on", "pod-bound", "--into", str(folder.parent))
+def test_its_commands_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into a shell."""
+    monkeypatch.chdir(tmp_path)
+    result = new_step("my-step", "--on", "pod-bound")
     commands = [shlex.split(line, comments=True) for line in result.output.splitlines()[-3:]]
-    event, objects = (str(folder / "tests" / "case" / name) for name in ("event.json", "cluster.yaml"))
+    event, objects = "my_step/tests/case/event.json", "my_step/tests/case/cluster.yaml"
     assert commands == [
-        ["pytest", str(folder)],
-        ["muster", "plan", str(folder), "--event", event, "--objects", objects],
-        ["muster", "run", "--overlay", str(folder)],
+        ["pytest", "my_step"],
+        ["muster", "plan", "my_step", "--event", event, "--objects", objects],
+        ["muster", "run", "--overlay", "my_step"],
     ]
+    assert (tmp_path / event).exists()
 
 
 @pytest.mark.parametrize("overlay", sorted(path.stem for path in (EVENTING / "built").iterdir()))
@@ -118,7 +119,6 @@ def test_its_objects_replace_none_of_an_overlay(overlay: str) -> None:
         pytest.param(["cluster-admin", "--on", "pod-bound"], id="a role of Kubernetes"),
         pytest.param(["a" * 60, "--on", "pod-bound"], id="a name that is too long"),
         pytest.param(["there", "--on", "pod-bound"], id="a folder that exists"),
-        pytest.param(["one", "--on", "pod-bound", "--into", "there/file"], id="a folder that is a file"),
         pytest.param(["one", "--on", "pod-eaten"], id="an event that is not offered"),
         pytest.param(["one"], id="no event"),
     ],
@@ -129,7 +129,6 @@ def test_bad_arguments_are_reported_in_one_line(
     """Nothing is written, and nothing is overwritten."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "file").write_text("")
     before = sorted(tmp_path.rglob("*"))
     result = new_step(*arguments)
     assert result.exit_code == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from string import Template
 import click
 import yaml
 
-from muster.cli.common import BadInput, CommandError
+from muster.cli.common import BadInput
 from muster.data import EVENTING
 from muster.objects import yaml_files
 from muster.objects.resources import JOBS, POD_GROUPS, PODS, TRAINJOBS, WORKLOADS, Resource
@@ -115,13 +114,7 @@ _LIST = "\n".join(f"    {name:<18}{reaction.summary}" for name, reaction in REAC
 @click.option(
     "--on", "event", required=True, type=click.Choice(list(REACTIONS)), help="The event that it reacts to."
 )
-@click.option(
-    "--into",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path(),
-    help="The folder in which the step's folder is written; default: this one.",
-)
-def command(name: str, event: str, into: Path) -> None:
+def command(name: str, event: str) -> None:
     """Write the folder; the help text is in the decorator because it lists the events."""
     if not _NAME.fullmatch(name.replace("_", "-")):
         raise BadInput(
@@ -129,21 +122,18 @@ def command(name: str, event: str, into: Path) -> None:
         )
     if owner := owner_of(name.replace("_", "-")):
         raise BadInput(f"{name!r} is a name of {owner}'s, whose objects a step of that name would replace")
-    folder = into / name.replace("-", "_")
+    folder = Path(name.replace("-", "_"))
     try:
         files = write_step(folder, REACTIONS[event])
     except FileExistsError:
         raise BadInput(f"{folder}: exists already") from None
-    except OSError as error:
-        raise CommandError(f"{folder}: {error.strerror}") from None
     for path in files:
         click.echo(folder / path)
-    step, case = shlex.quote(str(folder)), folder / "tests" / "case"
-    case_event, objects = (shlex.quote(str(case / name)) for name in ("event.json", "cluster.yaml"))
+    case = folder / "tests" / "case"
     click.echo(f"""
-pytest {step}                   # its tests: pip install 'muster-gangs[testing]'
-muster plan {step} --event {case_event} --objects {objects}
-muster run --overlay {step}     # on the local stack, beside Muster's own steps""")
+pytest {folder}                   # its tests: pip install 'muster-gangs[testing]'
+muster plan {folder} --event {case / EVENT_FILE} --objects {case / OBJECTS_FILE}
+muster run --overlay {folder}     # on the local stack, beside Muster's own steps""")
 
 
 def owner_of(service: str) -> str:
