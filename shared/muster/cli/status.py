@@ -20,7 +20,7 @@ from muster.cli.health import read_health
 from muster.cluster.errors import ApiGone, Forbidden
 from muster.cluster.interface import Cluster, Objects
 from muster.cluster.versioned import Versioned
-from muster.objects.meta import find_condition
+from muster.objects.meta import ObjectRef, find_condition
 from muster.objects.pods import Pod, PodTemplate, to_run
 from muster.objects.resources import POD_GROUPS, PODS, Resource
 from muster.objects.scheduling import PLACED as GROUP_PLACED
@@ -33,7 +33,7 @@ from muster.policy.owners import KINDS, parent_of, runs_as
 from muster.policy.owners.job import JobSpec, JobTemplate, grouped_by_others
 from muster.policy.owners.kind import OwnerKind, OwnerObject
 from muster.policy.reasons import Reason
-from muster.policy.status.conditions import READY, SCHEDULED
+from muster.policy.status.conditions import READY, SCHEDULED, stored_condition
 from muster.policy.status.group_status import status_of_gathered, with_shortfall
 
 
@@ -140,7 +140,7 @@ def read_status(cluster: Cluster, namespace: str = "") -> ClusterStatus:
         for owner in map(kind.view.read, listed(kind.resource)):
             status.items += _of_owner(kind, owner, pods)
             for why in _why_no_gang(owner, ungrouped.of(kind, owner), unmarked):
-                status.no_gangs[why].append(f"{_name_of(kind, owner)} ({owner.metadata.namespace})")
+                status.no_gangs[why].append(f"{_name_of(owner.ref)} ({owner.metadata.namespace})")
     groups = {
         (one.metadata.namespace, one.metadata.name): one for one in map(PodGroup.read, listed(POD_GROUPS))
     }
@@ -181,8 +181,8 @@ class _Pods:
         return [pod for pod in self.of_group[place] if pod.metadata.uid not in self.explained]
 
 
-def _name_of(kind: OwnerKind, owner: OwnerObject) -> str:
-    return f"{kind.resource.kind.lower()}/{owner.metadata.name}"
+def _name_of(ref: ObjectRef) -> str:
+    return f"{ref.kind.lower()}/{ref.name}"
 
 
 def _state(pods: Sequence[Pod]) -> State:
@@ -193,17 +193,15 @@ def _of_owner(kind: OwnerKind, owner: OwnerObject, pods: _Pods) -> Iterator[Item
     """Yield the conditions of Muster with status False, if the owner is still to run."""
     if owner.finished or owner.being_deleted:
         return
-    metadata, types = owner.metadata, (READY, SCHEDULED)
-    members = pods.of(kind, owner)
-    found = [find_condition(owner.status.conditions, f"{kind.condition_prefix}{name}") for name in types]
-    ready, scheduled = (one if one and one.get("status") == "False" else None for one in found)
+    members, found = pods.of(kind, owner), (stored_condition(owner, name) for name in (READY, SCHEDULED))
+    ready, scheduled = (one if one.get("status") == "False" else None for one in found)
     state = _state(members) if ready else State.WAITING
     if ready and scheduled and ready.get("reason") == scheduled.get("reason"):
         ready = None
     for condition in filter(None, (ready, scheduled)):
         pods.explained |= {pod.metadata.uid for pod in members}
         texts = (condition.get(name) or "" for name in ("lastTransitionTime", "reason", "message"))
-        yield Item(metadata.namespace, _name_of(kind, owner), state, *texts)
+        yield Item(owner.metadata.namespace, _name_of(owner.ref), state, *texts)
 
 
 def _is_ungrouped(pod: Pod) -> bool:
@@ -223,36 +221,26 @@ def _why_no_gang(owner: OwnerObject, members: Sequence[Pod], unmarked: Callable[
 
 
 def _of_group(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
-    """Yield the entry of a fallback PodGroup, or of a group that has no room."""
-    metadata = group.metadata
-    if is_gathered(metadata.labels):
-        yield from _of_gathered(group, pods)
+    """Yield the entry of a fallback PodGroup, or of a group that waits, by the name of who made its pods."""
+    metadata, gathered = group.metadata, is_gathered(group.metadata.labels)
+    if gathered and not pods:
         return
-    what, fallback = f"podgroup/{metadata.name}", metadata.annotations.get(FALLBACK)
-    if fallback is not None:
-        reason, _, message = fallback.partition(": ")
-        since, message = metadata.creation_timestamp, f"a fallback PodGroup, no gang: {message}"
-        yield Item(metadata.namespace, what, _state(pods), since, reason, message)
-    elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
-        condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
-        since = condition.get("lastTransitionTime") or ""
-        reason, message = group.refusal
-        yield Item(metadata.namespace, what, State.WAITING, since, reason, with_shortfall(message, pods))
-
-
-def _of_gathered(group: PodGroup, pods: Sequence[Pod]) -> Iterator[Item]:
-    """Yield the entry of pods of any controller that wait, or run without a gang."""
-    if not pods:
-        return
-    made_by = maker(group, pods) or group.ref
-    since = min(pod.metadata.creation_timestamp for pod in pods)
-    entry = partial(Item, group.metadata.namespace, f"{made_by.kind.lower()}/{made_by.name}")
-    reason, _, message = group.metadata.annotations.get(FALLBACK, "").partition(": ")
-    told = status_of_gathered(group, pods)
+    shown, since = group.ref, metadata.creation_timestamp
+    if gathered:
+        shown, since = maker(group, pods) or shown, min(pod.metadata.creation_timestamp for pod in pods)
+    entry = partial(Item, metadata.namespace, _name_of(shown))
+    reason, _, message = metadata.annotations.get(FALLBACK, "").partition(": ")
     if reason:
         yield entry(_state(pods), since, reason, f"a fallback PodGroup, no gang: {message}")
-    elif told.reason != Reason.SCHEDULED:
-        yield entry(State.WAITING, since, told.reason, told.message)
+    elif gathered:
+        told = status_of_gathered(group, pods)
+        if told.reason != Reason.SCHEDULED:
+            yield entry(State.WAITING, since, told.reason, told.message)
+    elif metadata.labels.get(MANAGED_BY) == MUSTER and group.refusal is not None:
+        condition = find_condition(group.status.conditions, GROUP_PLACED) or {}
+        reason, message = group.refusal
+        since = condition.get("lastTransitionTime") or ""
+        yield entry(State.WAITING, since, reason, with_shortfall(message, pods))
 
 
 def _of_pods(namespace: str, group: str, pods: Sequence[Pod], existing: PodGroup | None) -> Iterator[Item]:

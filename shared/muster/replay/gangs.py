@@ -31,10 +31,10 @@ from muster.policy.group_labels import (
 )
 from muster.policy.groups.gathered import maker, why_held
 from muster.policy.groups.manifests import FALLBACK
-from muster.policy.owners import KINDS, kind_of
+from muster.policy.owners import KINDS
 from muster.policy.owners.kind import OwnerObject
 from muster.policy.reasons import Reason
-from muster.policy.status.conditions import READY, SCHEDULED, Condition, why_given_up
+from muster.policy.status.conditions import READY, SCHEDULED, Condition, stored_condition, why_given_up
 from muster.policy.status.group_status import refusal_of_pod, with_shortfall
 from muster.replay.snapshots import Object
 
@@ -284,7 +284,7 @@ def _told_by_group(group: PodGroup | None, pods: Sequence[Pod], needed: int) -> 
     if group is None:
         return Told(GangState.WAITING, Reason.WAITING_FOR_POD_GROUP)
     since = (find_condition(group.status.conditions, PLACED) or {}).get("lastTransitionTime") or ""
-    fallback, refused = group.metadata.annotations.get(FALLBACK), filter(None, map(refusal_of_pod, pods))
+    fallback = group.metadata.annotations.get(FALLBACK)
     if fallback is not None:
         reason, _, message = fallback.partition(": ")
         return Told(GangState.NO_GANG, reason, message, group.metadata.creation_timestamp)
@@ -293,7 +293,7 @@ def _told_by_group(group: PodGroup | None, pods: Sequence[Pod], needed: int) -> 
     if group.refusal is not None:
         reason, message = group.refusal
         return Told(GangState.REFUSED, reason, with_shortfall(message, pods), since)
-    for refusal in refused:
+    for refusal in filter(None, map(refusal_of_pod, pods)):
         return Told(GangState.REFUSED, refusal.reason, refusal.message)
     held = why_held(group, pods) if is_gathered(group.metadata.labels) else None
     if held is not None:
@@ -309,20 +309,19 @@ def _told_by_owner(owner: OwnerObject, groups: Sequence[GroupOverview]) -> Told 
 
     A refusal in it is over once all pods are bound: emit_conditions says so a moment later.
     """
-    kind, conditions = kind_of(owner), owner.status.conditions
-    prefix = kind.condition_prefix if kind else ""
-    ready, scheduled = (find_condition(conditions, f"{prefix}{name}") for name in (READY, SCHEDULED))
-    ended = [one for one in owner.terminal_conditions if is_true(conditions, one)]
-    if ready is None and scheduled is None:
+    ready, scheduled = (stored_condition(owner, name) for name in (READY, SCHEDULED))
+    if not (ready or scheduled):
         return None
-    not_ready = ready is not None and ready.get("status") == "False"
-    condition = find_condition(conditions, ended[0]) if ended else ready if not_ready else scheduled
+    conditions = owner.status.conditions
+    ended = [one for one in conditions if is_true([one], *owner.terminal_conditions)]
+    not_ready = ready.get("status") == "False"
+    condition = ended[0] if ended else ready if not_ready else scheduled
     reason, message, since = (
-        str((condition or {}).get(name) or "") for name in ("reason", "message", "lastTransitionTime")
+        str(condition.get(name) or "") for name in ("reason", "message", "lastTransitionTime")
     )
     if ended:
-        return Told(GangState.FINISHED, ended[0], message, since)
-    if is_true([condition or {}], str((condition or {}).get("type"))):
+        return Told(GangState.FINISHED, condition["type"], message, since)
+    if condition.get("status") == "True":
         return Told(GangState.PLACED, reason, message, since)
     if not_ready and why_given_up(Condition(READY, true=False, reason=reason, message=message)):
         return Told(GangState.NO_GANG, reason, message, since)

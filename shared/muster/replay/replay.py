@@ -23,7 +23,6 @@ from muster.runtime import steps
 from muster.runtime.config import Settings
 from muster.runtime.handle import Handler
 from muster.simulator.apiserver import ApiServer, resource_definitions
-from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.broker import TTL, Answer, Broker, CloudEvent, NotAnEventError, Target, Wiring
 from muster.simulator.direct import Direct
 from muster.simulator.overlays import CLUSTER, load_beside_muster, of_kind, step_files
@@ -115,9 +114,8 @@ def event_of(request: RecordedRequest) -> CloudEvent:
 
 
 def is_musters_group(body: Object) -> bool:
-    """Whether an object is a group or Workload of Muster; not if its labels are no mapping."""
-    labels = body["metadata"].get("labels")
-    return body["kind"] in GROUP_KINDS and isinstance(labels, dict) and is_musters(labels)
+    """Whether an object is a group or Workload of Muster."""
+    return body["kind"] in GROUP_KINDS and is_musters(body["metadata"].get("labels") or {})
 
 
 class ReplayStack:
@@ -135,11 +133,7 @@ class ReplayStack:
     def __enter__(self) -> Self:
         self.server.start()
         self.server.load(resource_definitions())
-        try:
-            self.server.load(filter(_is_replayed, self._objects))
-        except ApiError as error:
-            self.server.stop()
-            raise BadFileError("objects", error.message) from None
+        self.server.load(filter(_is_replayed, self._objects))
         self._client = Direct.to(self.server, user_agent="muster-replay")
         self._broker = Broker(_wiring_of(self._overlay), self._subscribers(), workers=0, clock=lambda: "")
         self._watched = self._list_watched()
