@@ -33,7 +33,7 @@ from muster.policy.sources.source import (
 from muster.policy.tree import validation
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.members import GroupKey, LiveMembers
-from muster.policy.tree.policy_tree import below_size, path_of, policy_tree, with_locks
+from muster.policy.tree.policy_tree import path_of, policy_tree
 
 _CREATED_BEFORE = "its Jobs were created before the namespace was opted in; create it again"
 _CANNOT_BE_GROUPED = ": these have a system-* priorityClassName, a nodeName or evictionResponders"
@@ -345,7 +345,7 @@ def _under_own_workload(identified: IdentifiedOwner, own: Workload | GroupingFai
 
 def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
     live, policy = identified.live, identified.policy
-    tree = policy.failure or _tree(identified.pod_sets, policy)
+    tree = policy.failure or policy_tree(identified.pod_sets, policy)
     if isinstance(tree, GroupingFailure):
         return replace(_failed(identified, tree), policy=replace(policy, failure=tree))
     failure = validation.validate_tree(tree, kept=live.musters_workload is not None)
@@ -360,17 +360,6 @@ def _under_policy(identified: IdentifiedOwner) -> ResolvedOwner:
         message = f"{policy.where}: workload.groups: groups of groups need {NEEDED_BY_COMPOSITES}"
         failure = GroupingFailure(Reason.INVALID_POLICY, message)
     return ResolvedOwner(live, identified.owner, identified.pod_sets, tree, failure, None, policy)
-
-
-def _tree(pod_sets: OwnerPodSets, policy: EffectivePolicy) -> tuple[Group, ...] | GroupingFailure:
-    workload, labelled = policy.workload, default_tree(pod_sets)
-    tree = policy_tree(pod_sets, workload, policy.where, kept=policy.kept) if workload.groups else labelled
-    if isinstance(tree, GroupingFailure) or policy.locks is None:
-        return tree
-    refused = None if policy.kept else below_size(tree, labelled, workload.groups, policy.locks)
-    if refused is not None:
-        return GroupingFailure(Reason.INVALID_POLICY, f"{policy.where}: {refused}")
-    return with_locks(tree, policy.locks)
 
 
 def _grouped_upstream(owner: OwnerObject) -> NoOp | None:

@@ -13,7 +13,7 @@ from muster.policy.owners.jobset import JobSet
 from muster.policy.reasons import Reason
 from muster.policy.resolve import ResolvedOwner
 from muster.policy.sources import schema
-from muster.policy.sources.source import PolicySource, PolicySourceKind
+from muster.policy.sources.source import EffectivePolicy, PolicySource, PolicySourceKind
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.policy_tree import policy_tree
 from muster.policy.tree.validation import validate_tree
@@ -55,7 +55,7 @@ def tree_of(owner: Object, groups: str, *, kept: bool = False) -> tuple[Group, .
     """The groups of an owner under `workload: {groups: ...}`, or why they are impossible."""
     policy = schema.parse(f"workload: {{groups: {groups}}}").workload
     assert policy is not None
-    tree = policy_tree(pod_sets(owner), policy, "home", kept=kept)
+    tree = policy_tree(pod_sets(owner), EffectivePolicy("home", policy, kept=kept))
     return tree if isinstance(tree, GroupingFailure) else validate_tree(tree, kept=kept) or tree
 
 

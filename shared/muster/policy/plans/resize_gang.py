@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from muster.objects.scheduling import (
@@ -61,8 +60,11 @@ def plan_resize(inputs: OwnerGroups, now: datetime) -> Decision:
         return _deletion(groups, resolved.message) or resolved
     decision = _plan_sizes(resolved, members, now)
     if resolved.suspended:
-        groups = [] if named or resolved.failure else list(filter(partial(_is_made_again, resolved), groups))
-        return _deletion(groups, f"{resolved.root} is suspended") or decision
+        if named or resolved.failure:
+            return decision
+        made_again = [group for group in groups if belongs_to(group.metadata.labels, resolved.root.uid)]
+        made_again = [group for group in made_again if FALLBACK not in group.metadata.annotations]
+        return _deletion(made_again, f"{resolved.root} is suspended") or decision
     wanted = {*resolved.composite_names(), *(name for *_, name in resolved.pod_groups())}
     missing = sorted(wanted - {group.metadata.name for group in groups})
     if not missing or resolved.failure or not (resolved.own or resolved.live.musters_workload):
@@ -78,14 +80,13 @@ def _deletion(groups: Sequence[AnyGroup], why: str) -> Plan | None:
     return Plan(Reason.ORPHANS_REMOVED, f"{names}: {why}", deletions) if groups else None
 
 
-def _is_made_again(resolved: ResolvedOwner, group: AnyGroup) -> bool:
-    """Whether create_pod_groups makes a group anew: not a user's, nor a fallback PodGroup."""
-    metadata = group.metadata
-    return belongs_to(metadata.labels, resolved.root.uid) and FALLBACK not in metadata.annotations
-
-
 def _plan_sizes(resolved: ResolvedOwner, members: LiveMembers, now: datetime) -> Decision:
-    workload = _workload_to_resize(resolved)
+    if resolved.failure is not None:
+        return NoOp(resolved.failure.reason, resolved.failure.message)
+    if resolved.own is not None:
+        name = resolved.own.metadata.name
+        return NoOp(Reason.NOT_MUSTERS, f"Workload {name} applies; scaling changes no minCount")
+    workload = resolved.stored_workload()
     if isinstance(workload, NoOp):
         return workload
     timeout = scheduling_timeout(resolved, members, now)
@@ -140,16 +141,6 @@ def _suspend(owner: OwnerObject, timeout: SchedulingTimeout, now: datetime) -> D
     body = {"metadata": {"resourceVersion": owner.metadata.resource_version}, "spec": {"suspend": True}}
     suspend = Action(Verb.PATCH, owner.ref, body, patch=PatchType.MERGE, if_refused=(refused,))
     return Plan(Reason.SCHEDULING_TIMED_OUT, f"{owner.ref} is suspended: {timeout}", (timed_out, suspend))
-
-
-def _workload_to_resize(resolved: ResolvedOwner) -> Workload | NoOp:
-    """Muster's Workload of an owner, or why the sizes of the owner's groups are not Muster's to change."""
-    if resolved.failure is not None:
-        return NoOp(resolved.failure.reason, resolved.failure.message)
-    if resolved.own is not None:
-        name = resolved.own.metadata.name
-        return NoOp(Reason.NOT_MUSTERS, f"Workload {name} applies; scaling changes no minCount")
-    return resolved.stored_workload()
 
 
 def _patched_templates(

@@ -79,16 +79,10 @@ class Locks:
 
     def as_text(self) -> str:
         """Return the locked fields in one line: `disruptionMode: all, onFailure: Hold`."""
-        fields = self.fields
-        values = {
-            "onFailure": fields.on_failure,
-            "onScale": fields.on_scale,
-            "disruptionMode": fields.disruption_mode and _name(fields.disruption_mode),
-            "minCount": fields.min_count,
-            "onMembersLost": fields.on_members_lost,
-            "membersLostSeconds": fields.members_lost_seconds,
-        }
-        return ", ".join(f"{name}: {value}" for name, value in values.items() if value)
+        values = self.fields.model_dump(by_alias=True, exclude_none=True)
+        if self.fields.disruption_mode is not None:
+            values["disruptionMode"] = _name(self.fields.disruption_mode)
+        return ", ".join(f"{name}: {value}" for name, value in values.items())
 
 
 @dataclass(frozen=True)

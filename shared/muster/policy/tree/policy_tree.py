@@ -16,12 +16,11 @@ from muster.policy.reasons import Reason
 from muster.policy.sources.schema import (
     GroupPolicy,
     InvalidPolicyError,
-    WorkloadPolicy,
     paths_and_groups,
     shortened,
     together,
 )
-from muster.policy.sources.source import Locks
+from muster.policy.sources.source import EffectivePolicy, Locks
 from muster.policy.tree.groups import Group, default_tree
 from muster.policy.tree.validation import find_deadlock
 
@@ -29,17 +28,19 @@ LEVELS = 4
 """Depth of a template hierarchy, leaves included (scheduling/v1alpha3/types.go, Kubernetes v1.37.1)."""
 
 
-def policy_tree(
-    owner: OwnerPodSets, policy: WorkloadPolicy, where: str, *, kept: bool = False
-) -> tuple[Group, ...] | GroupingFailure:
+def policy_tree(owner: OwnerPodSets, policy: EffectivePolicy) -> tuple[Group, ...] | GroupingFailure:
     """Return the groups of an owner under a policy, or why they are impossible, with the path of the field.
 
     Membership comes from the labels on the pod templates; a policy that names members has to agree with them.
     """
+    groups, labelled = policy.workload.groups, default_tree(owner)
     try:
-        return _TreeBuilder(default_tree(owner), kept=kept).build(policy.groups)
+        tree = _TreeBuilder(labelled, kept=policy.kept).build(groups) if groups else labelled
+        if policy.locks is not None and not policy.kept:
+            _check_locked_size(tree, labelled, groups, policy.locks)
     except InvalidPolicyError as error:
-        return GroupingFailure(Reason.INVALID_POLICY, f"{where}: {error}")
+        return GroupingFailure(Reason.INVALID_POLICY, f"{policy.where}: {error}")
+    return tree if policy.locks is None else _with_locks(tree, policy.locks)
 
 
 def path_of(name: str, groups: Sequence[GroupPolicy]) -> str:
@@ -232,38 +233,35 @@ def _check_composite(group: Group, path: str) -> None:
         raise InvalidPolicyError(path, f"pods of one group must have the same priority, not {priorities}")
 
 
-def with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:
-    """Return the tree with the locked disruptionMode, and without smaller counts, on every gang."""
-    return tuple(_with_locks(group, locks) for group in tree)
-
-
-def below_size(
+def _check_locked_size(
     tree: tuple[Group, ...], labelled: tuple[Group, ...], groups: Sequence[GroupPolicy], locks: Locks
-) -> InvalidPolicyError | None:
-    """Return the error of a policy that lets a gang start without all its members under `minCount: All`."""
+) -> None:
+    """Refuse a policy that lets a gang start without all its members under `minCount: All`."""
     if locks.fields.min_count is None:
-        return None
+        return
     gangs = {group.name for group in labelled if group.gang}
     for group in (group for root in tree for group in root.with_all_below()):
         path = f"{path_of(group.name, groups)}.schedulingPolicy"
         if not group.gang and not group.children and group.name in gangs:
-            return locks.refused(f"{path}.basic", "a gang of all pods")
+            raise locks.refused(f"{path}.basic", "a gang of all pods")
         members = group.child_groups if group.children else max([0, *group.sizes.values()])
         if group.gang and group.pinned is not None and group.pinned < members:
             count = "minGroupCount" if group.children else "minCount"
-            return locks.refused(f"{path}.gang.{count}", f"all {members}")
-    return None
+            raise locks.refused(f"{path}.gang.{count}", f"all {members}")
 
 
-def _with_locks(group: Group, locks: Locks) -> Group:
-    changed = replace(group, children=with_locks(group.children, locks))
-    if not group.gang:
-        return changed
-    mode = locks.fields.disruption_mode
-    if mode is not None:
-        value = mode.model_dump(by_alias=True, exclude_none=True)
-        changed = replace(changed, settings={**group.settings, "disruptionMode": value})
-    return replace(changed, pinned=None) if locks.fields.min_count else changed
+def _with_locks(tree: tuple[Group, ...], locks: Locks) -> tuple[Group, ...]:
+    """Return the tree with the locked disruptionMode, and without smaller counts, on every gang."""
+    mode, changed = locks.fields.disruption_mode, []
+    for group in tree:
+        settings, pinned = group.settings, group.pinned
+        if group.gang and mode is not None:
+            settings = {**settings, "disruptionMode": mode.model_dump(by_alias=True, exclude_none=True)}
+        if group.gang and locks.fields.min_count:
+            pinned = None
+        children = _with_locks(group.children, locks)
+        changed.append(replace(group, children=children, settings=settings, pinned=pinned))
+    return tuple(changed)
 
 
 def _check_labels(policy: GroupPolicy, pod_set: PodSet, path: str) -> None:
