@@ -95,15 +95,18 @@ class OwnedGroup:
     """One PodGroup or CompositePodGroup of an owner's tree.
 
     Attributes:
-        parent: the name of the CompositePodGroup above it; "" for a root.
-        below: the node with the PodGroups below this instance only.
+        above: the names of the CompositePodGroups above it, from below.
     """
 
     group: Group
     suffix: str
     name: str
-    parent: str
-    below: Group
+    above: tuple[str, ...]
+
+    @property
+    def parent(self) -> str:
+        """The name of the CompositePodGroup above it; "" for a root."""
+        return self.above[0] if self.above else ""
 
     @property
     def composite(self) -> bool:
@@ -116,11 +119,9 @@ class OwnedGroup:
         return (COMPOSITE_POD_GROUPS if self.composite else POD_GROUPS).kind, self.name
 
     @property
-    def pod_groups(self) -> tuple[tuple[Group, str], ...]:
-        """The group and instance suffix of itself, or of each PodGroup below it."""
-        if not self.composite:
-            return ((self.group, self.suffix),)
-        return tuple((leaf, suffix) for leaf in self.below.leaves() for suffix in leaf.sizes)
+    def priority_class_name(self) -> str:
+        """The priority class of the pods in it; the scheduler compares both."""
+        return self.group.priority_class_name if self.composite else self.group.priority_class_at(self.suffix)
 
 
 @dataclass(frozen=True)
@@ -198,28 +199,35 @@ class ResolvedOwner:
     @cached_property
     def owned(self) -> tuple[OwnedGroup, ...]:
         """The PodGroups and CompositePodGroups of its tree, parents before children."""
-        return tuple(one for root in self.tree for one in self._owned(root, None))
+        return tuple(one for root in self.tree for one in self._owned(root))
 
-    def _owned(self, group: Group, above: Group | None) -> Iterator[OwnedGroup]:
+    def _owned(self, group: Group, *above: Group) -> Iterator[OwnedGroup]:
         name_of = self.pod_sets.pod_group_name
-        instances = group.instances if group.children else dict.fromkeys(group.sizes, group)
-        for suffix, below in instances.items():
-            parent = above and name_of(above.name, above.shape.suffix_above(group.shape, suffix))
-            yield OwnedGroup(group, suffix, name_of(group.name, suffix), parent or "", below)
+        for suffix in group.instances if group.children else group.sizes:
+            names = (name_of(one.name, one.shape.suffix_above(group.shape, suffix)) for one in above)
+            yield OwnedGroup(group, suffix, name_of(group.name, suffix), tuple(names))
         for child in group.children:
-            yield from self._owned(child, group)
+            yield from self._owned(child, group, *above)
 
-    def pod_groups(self) -> Iterator[tuple[Group, str, str]]:
-        """Yield every PodGroup the owner should have: its group, its instance suffix and its name."""
-        return ((one.group, one.suffix, one.name) for one in self.owned if not one.composite)
+    @cached_property
+    def pod_groups(self) -> tuple[OwnedGroup, ...]:
+        """The PodGroups that it should have."""
+        return tuple(one for one in self.owned if not one.composite)
 
+    @cached_property
     def composites(self) -> tuple[OwnedGroup, ...]:
-        """Return the CompositePodGroups of its tree."""
+        """The CompositePodGroups of its tree."""
         return tuple(one for one in self.owned if one.composite)
+
+    def pod_groups_of(self, owned: OwnedGroup) -> tuple[OwnedGroup, ...]:
+        """Return the PodGroups below one of its groups; a PodGroup itself."""
+        if not owned.composite:
+            return (owned,)
+        return tuple(one for one in self.pod_groups if owned.name in one.above)
 
     def composite_names(self) -> Iterator[str]:
         """Yield the names of its CompositePodGroups; those of a user's own Workload are not in the tree."""
-        yield from (one.name for one in self.composites())
+        yield from (one.name for one in self.composites)
         for template, _ in self.own.hierarchy() if self.own else ():
             if isinstance(template, CompositePodGroupTemplate):
                 yield self.pod_sets.pod_group_name(template.name, "")

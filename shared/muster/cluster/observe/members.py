@@ -99,7 +99,7 @@ def pod_groups(
     namespace = live.owner.metadata.namespace
     names = {pod.pod_group_name for pod in pods if pod.pod_group_name}
     if isinstance(resolved, ResolvedOwner):
-        names |= {name for *_, name in resolved.pod_groups()}
+        names |= {one.name for one in resolved.pod_groups}
     known = live.pod_group
     placed = (known,) if known is not None and known.placed and known.metadata.name in names else ()
     names -= {group.metadata.name for group in placed}

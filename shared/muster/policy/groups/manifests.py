@@ -15,9 +15,9 @@ from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS, W
 from muster.objects.scheduling import CompositePodGroupTemplate, PodGroupTemplate, SchedulingPolicy, Workload
 from muster.policy.group_labels import GANG, MANAGED_BY, MUSTER, OWNER_UID
 from muster.policy.model import Action, GroupingFailure, Verb
-from muster.policy.owners.kind import NEVER, OwnerPodSets
+from muster.policy.owners.kind import NEVER
 from muster.policy.reasons import Reason
-from muster.policy.resolve import ResolvedOwner
+from muster.policy.resolve import OwnedGroup, ResolvedOwner
 from muster.policy.sources.source import DEFAULT, policy_annotations
 from muster.policy.tree.groups import Group
 
@@ -96,30 +96,22 @@ def fallback_for_pods(
 
 
 def fallback_for_group(
-    owner: OwnerPodSets, leaf: Group, suffix: str, failure: GroupingFailure, *, never_preempts: bool = False
+    root: ObjectRef, one: OwnedGroup, failure: GroupingFailure, *, never_preempts: bool = False
 ) -> Action:
     """Create a fallback PodGroup in place of one PodGroup of an owner."""
-    never = never_preempts or leaf.never_preempts_at(suffix)
-    name = owner.pod_group_name(leaf.name, suffix)
-    return _create_fallback(owner.root, name, leaf.priority_class_at(suffix), failure, never=never)
+    never = never_preempts or one.group.never_preempts_at(one.suffix)
+    return _create_fallback(root, one.name, one.priority_class_name, failure, never=never)
 
 
 def with_fallback(
-    owner: OwnerPodSets,
-    creation: Action,
-    instances: Iterable[tuple[Group, str]],
-    event: Action,
-    *,
-    hold: bool,
+    root: ObjectRef, creation: Action, pod_groups: Iterable[OwnedGroup], event: Action, *, hold: bool
 ) -> Action:
     """Return the creation of a group, with an Event and fallback PodGroups if the API server refuses it."""
     if hold:
         return replace(creation, if_refused=(event,))
     failure = GroupingFailure(Reason.REFUSED_BY_API, "{refusal}")
     never = creation.body is not None and creation.body["spec"].get("preemptionPolicy") == NEVER
-    groups = [
-        fallback_for_group(owner, leaf, suffix, failure, never_preempts=never) for leaf, suffix in instances
-    ]
+    groups = [fallback_for_group(root, one, failure, never_preempts=never) for one in pod_groups]
     # The Event first: the same cause, such as a quota, may refuse the fallback PodGroup too.
     return replace(creation, if_refused=(event, *groups))
 

@@ -27,7 +27,6 @@ from muster.policy.group_labels import GATE, GroupInstance, is_musters
 from muster.policy.groups.manifests import FALLBACK
 from muster.policy.reasons import Reason
 from muster.policy.resolve import OwnedGroup, ResolvedOwner
-from muster.policy.tree.groups import Group
 from muster.policy.tree.members import GroupKey, LiveMembers, by_group, members_to_run, next_min_count
 
 
@@ -38,7 +37,7 @@ class WantedGroup:
     name: str
     template: PodGroupTemplate
     parent: str
-    pod_groups: tuple[tuple[Group, str], ...]
+    pod_groups: tuple[OwnedGroup, ...]
     priority_class: str
 
     @property
@@ -54,7 +53,7 @@ class WantedGroup:
     @property
     def pods(self) -> int:
         """The most pods that run in it at once."""
-        return sum(leaf.sizes[suffix] for leaf, suffix in self.pod_groups)
+        return sum(one.group.sizes[one.suffix] for one in self.pod_groups)
 
 
 def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[WantedGroup]:
@@ -70,15 +69,13 @@ def wanted_groups(resolved: ResolvedOwner, workload: Workload) -> Iterator[Wante
         composite = isinstance(template, CompositePodGroupTemplate)
         parent = name_of(above, "") if above else ""
         for one in owned[template.name]:
-            if composite == bool(one.group.children):
-                parent_of_one = parent if own else one.parent
-                node, suffix = one.group, one.suffix
-                priority = node.priority_class_name if composite else node.priority_class_at(suffix)
-                yield WantedGroup(one.name, template, parent_of_one, one.pod_groups, priority)
+            if composite == one.composite:
+                pod_groups, parent_of_one = resolved.pod_groups_of(one), parent if own else one.parent
+                yield WantedGroup(one.name, template, parent_of_one, pod_groups, one.priority_class_name)
         if own and isinstance(template, CompositePodGroupTemplate) and template.name not in resolved.groups:
-            below = [one.pod_groups[0] for name in template.leaves() for one in owned[name]]
-            priority = below[0][0].priority_class_name if below else template.priority_class_name
-            yield WantedGroup(name_of(template.name, ""), template, parent, tuple(below), priority)
+            below = tuple(one for name in template.leaves() for one in owned[name])
+            priority = below[0].group.priority_class_name if below else template.priority_class_name
+            yield WantedGroup(name_of(template.name, ""), template, parent, below, priority)
 
 
 def child_groups(
@@ -100,7 +97,7 @@ def child_groups(
 def pods_to_run(resolved: ResolvedOwner, members: LiveMembers) -> dict[str, int]:
     """Return the pods that will still run at once, by name of their PodGroup."""
     needed = members_to_run(resolved.pod_sets, members)
-    return {name: needed[GroupInstance(leaf.name, suffix)] for leaf, suffix, name in resolved.pod_groups()}
+    return {one.name: needed[GroupInstance(one.group.name, one.suffix)] for one in resolved.pod_groups}
 
 
 def first_policies(
@@ -147,15 +144,14 @@ def wanted_counts(
     given_up = groups_given_up(members.groups) | set(timed_out)
     children = child_groups(resolved.owned, needed, members)
     counts: dict[str, int] = {}
-    for one in (one for one in resolved.owned if one.group.gang and not one.composite):
+    for one in (one for one in resolved.pod_groups if one.group.gang):
         pods, group = needed[one.name], members.group_named.get(one.name)
         target = max(1, min(pods, one.group.pinned or pods, MOST_MEMBERS))
         if group is not None:
             target = 1 if one.name in given_up else next_min_count(group, target, bound[one.name])
         counts[one.name] = target
-    name_of = resolved.pod_sets.pod_group_name
-    for one in (one for one in resolved.composites() if one.group.gang):
-        below = {name_of(leaf.name, suffix) for leaf, suffix in one.pod_groups}
+    for one in (one for one in resolved.composites if one.group.gang):
+        below = {pod_group.name for pod_group in resolved.pod_groups_of(one)}
         target = max(1, min(one.group.template_min_count, children[one.name]))
         if not below.isdisjoint(given_up):
             target = 1

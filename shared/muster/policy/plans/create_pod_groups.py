@@ -48,16 +48,16 @@ def plan_pod_groups(inputs: OwnerGroups, now: datetime) -> Decision:
 def _create_missing(
     resolved: ResolvedOwner, members: LiveMembers, workload: Workload, now: datetime
 ) -> Decision:
-    owner, existing = resolved.pod_sets, members.existing
+    root, existing = resolved.root, members.existing
     wanted = tuple(wanted_groups(resolved, workload))
     policies = first_policies(resolved, members, wanted)
     added_later = tuple(_without_template(resolved, workload))
-    event = manifests.event_of_refusal(owner.root, COMPONENT, now)
+    event = manifests.event_of_refusal(root, COMPONENT, now)
     missing = []
     for group in wanted:
         if group.key not in existing:
             created = manifests.create_group(
-                owner.root,
+                root,
                 workload,
                 group.name,
                 group.template,
@@ -65,13 +65,9 @@ def _create_missing(
                 priority_class=group.priority_class,
                 parent=group.parent,
             )
-            without_group = [
-                (leaf, suffix)
-                for leaf, suffix in group.pod_groups
-                if (POD_GROUPS.kind, owner.pod_group_name(leaf.name, suffix)) not in existing
-            ]
+            without_group = [one for one in group.pod_groups if one.key not in existing]
             hold = resolved.policy.holds
-            missing.append(manifests.with_fallback(owner, created, without_group, event, hold=hold))
+            missing.append(manifests.with_fallback(root, created, without_group, event, hold=hold))
     if not (existing or added_later) and _are_plain(resolved, wanted, missing):
         missing = [manifests.with_number_of_groups(action, len(missing)) for action in missing]
     missing += [action for action in added_later if _key(action) not in existing]
@@ -83,7 +79,7 @@ def _create_missing(
     if not missing:
         return NoOp(Reason.UP_TO_DATE, f"all PodGroups of {workload.ref} exist")
     names = [action.target.name for action in missing]
-    reply = Reply("created", resolved.root, {"workload": workload.metadata.name})
+    reply = Reply("created", root, {"workload": workload.metadata.name})
     message = f"PodGroups of {workload.ref}: {', '.join(names)}"
     plan = Plan(Reason.POD_GROUPS_CREATED, message, tuple(missing), reply, requeue=bool(being_deleted))
     return as_executed(plan)
@@ -117,9 +113,9 @@ def _key(creation: Action) -> GroupKey:
 def _without_template(resolved: ResolvedOwner, workload: Workload) -> Iterator[Action]:
     """Fallback PodGroups for groups labelled after the Workload was created, which takes no new templates."""
     stored = {template.name for template, _ in workload.hierarchy()}
-    for leaf, suffix, _ in resolved.pod_groups():
-        if leaf.template_name not in stored and not resolved.policy.holds:
+    for one in resolved.pod_groups:
+        if one.group.template_name not in stored and not resolved.policy.holds:
             workload_name = workload.metadata.name
-            message = f"Workload {workload_name} has no template for {leaf.name}, which was added later"
+            message = f"Workload {workload_name} has no template for {one.group.name}, which was added later"
             failure = GroupingFailure(Reason.WORKLOAD_DOES_NOT_FIT, message)
-            yield manifests.fallback_for_group(resolved.pod_sets, leaf, suffix, failure)
+            yield manifests.fallback_for_group(resolved.root, one, failure)

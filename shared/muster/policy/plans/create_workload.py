@@ -158,7 +158,7 @@ def _has_fallback_of_refused_workload(resolved: ResolvedOwner, members: LiveMemb
         if group.metadata.annotations.get(manifests.FALLBACK, "").startswith(_WORKLOAD_REFUSED)
         and belongs_to(group.metadata.labels, resolved.root.uid)
     }
-    return bool(existing) and all(name in existing for *_, name in resolved.pod_groups())
+    return bool(existing) and all(one.name in existing for one in resolved.pod_groups)
 
 
 def _instead_of_refused_workload(
@@ -200,10 +200,9 @@ def _in_place_of_groups(
     if not resolved.tree:
         pods = ((pod, failure) for pod in _first_pod_of_each_missing_group(members))
         yield from manifests.fallback_for_pods(resolved.root, pods, event)
-    for leaf, suffix, name in resolved.pod_groups():
-        if name not in members.group_named:
-            group = manifests.fallback_for_group(resolved.pod_sets, leaf, suffix, failure)
-            yield replace(group, if_refused=(event,))
+    for one in resolved.pod_groups:
+        if one.name not in members.group_named:
+            yield replace(manifests.fallback_for_group(resolved.root, one, failure), if_refused=(event,))
 
 
 def _fallback_of_skipped(
@@ -252,7 +251,7 @@ def _with_fallback_of_strays(
 
 def _strays(resolved: ResolvedOwner, members: LiveMembers) -> Iterator[tuple[Pod, GroupingFailure]]:
     """Yield a pod of each missing PodGroup outside of the owner's groups, and why Muster makes no gang."""
-    wanted = {name for *_, name in resolved.pod_groups()}
+    wanted = {one.name for one in resolved.pod_groups}
     pod_sets = {pod_set.replicated_job: pod_set for pod_set in resolved.pod_sets.pod_sets}
     for pod in _first_pod_of_each_missing_group(members):
         # The only pod set of a Job has no name, whatever labels its pods have.

@@ -65,7 +65,7 @@ def plan_resize(inputs: OwnerGroups, now: datetime) -> Decision:
         made_again = [group for group in groups if belongs_to(group.metadata.labels, resolved.root.uid)]
         made_again = [group for group in made_again if FALLBACK not in group.metadata.annotations]
         return _deletion(made_again, f"{resolved.root} is suspended") or decision
-    wanted = {*resolved.composite_names(), *(name for *_, name in resolved.pod_groups())}
+    wanted = {*resolved.composite_names(), *(one.name for one in resolved.pod_groups)}
     missing = sorted(wanted - {group.metadata.name for group in groups})
     if not missing or resolved.failure or not (resolved.own or resolved.live.musters_workload):
         return decision
@@ -190,7 +190,7 @@ def _replaced_composites(
     """
     parents = {group.spec.parent for group in members.existing.values()}
     templates = {template.name: template for template, _ in workload.hierarchy()}
-    for one in resolved.composites():
+    for one in resolved.composites:
         template = templates.get(one.group.name)
         if not one.group.gang or not isinstance(template, CompositePodGroupTemplate):
             continue

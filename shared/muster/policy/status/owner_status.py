@@ -287,11 +287,11 @@ def _gang_statuses(
     first_jobs = _first_jobs(members.jobs)
     started_at = _started_at(resolved.owner, resolved.live.runner)
     lost_at = turned_at(resolved.owner.status.conditions, condition_type(resolved.owner, SCHEDULED), "False")
-    for leaf, suffix, name in resolved.pod_groups():
-        group, pods, reason = members.group_named.get(name), pods_of[name], reasons[name]
-        if not _is_gang(resolved, leaf, group):
+    for one in resolved.pod_groups:
+        group, pods, reason = members.group_named.get(one.name), pods_of[one.name], reasons[one.name]
+        if not _is_gang(resolved, one.group, group):
             continue
-        pod_sets = leaf.pod_sets_at(suffix)
+        pod_sets = one.group.pod_sets_at(one.suffix)
         waits_for_others = all(pod_set.waits_for for pod_set in pod_sets)
         later = tuple(pod_set.replicated_job for pod_set in pod_sets) if waits_for_others else ()
         has_begun = not later or any(job in first_jobs for job in later)
