@@ -113,7 +113,7 @@ def a_sweep() -> dict[str, Any]:
 NAMES = st.sampled_from(["llama", "team-a", "main", "kube-system", "llama-node-0", "x"])
 KINDS = st.sampled_from(
     [
-        *((resource.api_version, resource.kind) for resource in resources.ALL),
+        *((resource.api_version, resource.kind) for resource in resources.ALL.values()),
         ("batch.volcano.sh/v1alpha1", "Job"),
         ("v1", "Secret"),
     ]

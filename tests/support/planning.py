@@ -93,7 +93,7 @@ def pod_sets_of(
     """The pod sets of an owner."""
     runner = owner if jobset is None else jobset
     templates = known_kind_of(runner).pod_sets(runner, {})
-    sets = OwnerPodSets(owner.ref, runner.ref, workload_name(owner), templates)
+    sets = OwnerPodSets(runner.ref, workload_name(owner), templates)
     return sets.with_classes(classes)
 
 

@@ -35,14 +35,13 @@ class Resource:
         return "/" + "/".join(parts)
 
 
-ALL: list[Resource] = []
-"""Every known resource; a kind that is added elsewhere is registered by `register_resource`."""
+ALL: dict[tuple[str, str], Resource] = {}
+"""Every known resource by API group and kind; `register_resource` adds those of a step of one's own."""
 
 
 def register_resource(resource: Resource) -> Resource:
     """Make a kind known, so that a step of one's own can read and write it; returns the resource."""
-    if resource not in ALL:
-        ALL.append(resource)
+    ALL.setdefault((resource.group, resource.kind), resource)
     return resource
 
 
@@ -112,14 +111,12 @@ class SchedulingApi:
 
 def by_kind(api_version: str, kind: str) -> Resource:
     """Return the resource of an object's `apiVersion` and `kind`."""
-    group = api_version.rpartition("/")[0]
-    for resource in ALL:
-        if (resource.group, resource.kind) == (group, kind):
-            return resource
-    raise LookupError(f"{kind} of {api_version} is not a kind that Muster knows")
+    resource = ALL.get((api_version.rpartition("/")[0], kind))
+    if resource is None:
+        raise LookupError(f"{kind} of {api_version} is not a kind that Muster knows")
+    return resource
 
 
 def is_known(api_version: str, kind: str) -> bool:
     """Whether Muster reads or writes a kind; a kind of that name in another API group is another kind."""
-    group = api_version.rpartition("/")[0]
-    return any((resource.group, resource.kind) == (group, kind) for resource in ALL)
+    return (api_version.rpartition("/")[0], kind) in ALL

@@ -148,7 +148,7 @@ class ResolvedOwner:
     @property
     def root(self) -> ObjectRef:
         """The root owner."""
-        return self.pod_sets.root
+        return self.owner.ref
 
     @property
     def api(self) -> SchedulingApi:
@@ -283,7 +283,7 @@ def identify(live: LiveOwner) -> IdentifiedOwner | NoOp:
         return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: {UPSTREAM_GROUPS}")
     # Skip if no pod template names a group.
     templates = known_kind_of(runner).pod_sets(runner, live.groups_of_jobs)
-    pod_sets = OwnerPodSets(owner.ref, runner.ref, workload_name(owner), templates)
+    pod_sets = OwnerPodSets(runner.ref, workload_name(owner), templates)
     unlabelled = _unlabelled(pod_sets, owner)
     if unlabelled is not None:
         return replace(unlabelled, message=f"{owner.ref}: {_CREATED_BEFORE}") if live.unmarked else unlabelled

@@ -42,7 +42,7 @@ UID = "77777777-5d0b-4a52-9a3e-0c6a1f0f2b11"
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The two lists that a new kind is entered in."""
-    monkeypatch.setattr(resources, "ALL", [*resources.ALL, SWARMS])
+    monkeypatch.setattr(resources, "ALL", {**resources.ALL, (SWARMS.group, SWARMS.kind): SWARMS})
     owners.KINDS.insert(0, SWARM)
     yield
     owners.KINDS.remove(SWARM)

@@ -201,7 +201,7 @@ def resolved_gang(gathered: GatheredPods, pod: Pod) -> ResolvedOwner:
     owner = OwnerObject(api_version=ref.api_version, kind=ref.kind, metadata=metadata)
     live = LiveOwner(gathered.subject, owner, owner, api=gathered.api)
     policy = resolve_policy(gathered.sources)
-    return resolve(IdentifiedOwner(live, owner, OwnerPodSets(ref, ref, "", (pods,)), policy, None, None))
+    return resolve(IdentifiedOwner(live, owner, OwnerPodSets(ref, "", (pods,)), policy, None, None))
 
 
 def never_together(gathered: GatheredPods, pod: Pod) -> GroupingFailure | None:

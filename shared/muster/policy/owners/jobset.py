@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from muster.objects.meta import View
 from muster.objects.resources import JOBS, JOBSETS
@@ -47,23 +47,17 @@ class ReplicatedJob(View):
         return self.template.metadata.labels.get(group_labels.ANCESTOR, "")
 
 
-class StartupPolicy(View):
-    """`AnyOrder`, or `InOrder`: one replicatedJob after another."""
-
-    startup_policy_order: str = "AnyOrder"
-
-
 class JobSetSpec(OwnerSpec):
     """The spec of a JobSet."""
 
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
-    startup_policy: StartupPolicy = Field(default_factory=StartupPolicy)
+    startup_order: str = Field("", validation_alias=AliasPath("startupPolicy", "startupPolicyOrder"))
     managed_by: str = CONTROLLER
 
     @property
     def in_order(self) -> bool:
         """Whether its replicatedJobs start one after another."""
-        return self.startup_policy.startup_policy_order == "InOrder"
+        return self.startup_order == "InOrder"
 
 
 class ReplicatedJobStatus(View):

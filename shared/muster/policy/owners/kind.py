@@ -143,9 +143,8 @@ class PodSet:
 
 @dataclass(frozen=True)
 class OwnerPodSets:
-    """An owner and its pod sets."""
+    """The pod sets of an owner, and the JobSet or Job after which their groups are named."""
 
-    root: ObjectRef
     named_by: ObjectRef
     workload_name: str
     pod_sets: tuple[PodSet, ...]

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
-from muster.objects.meta import KubernetesObject, ObjectMeta, ObjectRef, View
+from muster.objects.meta import KubernetesObject, ObjectRef
 from muster.policy import group_labels
 from muster.policy.groups.manifests import create_event, event_of_refusal
 from muster.policy.limits import REPLICATED_JOBS
@@ -115,23 +115,12 @@ def owned_by(body: Mapping[str, Any], manager: str, fields: Iterable[FieldPath])
     return frozenset(field for field in fields if any(map(field.is_in, owned)))
 
 
-class JobSetTemplate(View):
-    """`spec.template` of a runtime."""
-
-    metadata: ObjectMeta = Field(default_factory=ObjectMeta)
-    spec: JobSetSpec = Field(default_factory=JobSetSpec)
-
-
-class RuntimeSpec(View):
-    """The spec of a runtime."""
-
-    template: JobSetTemplate = Field(default_factory=JobSetTemplate)
-
-
 class TrainingRuntime(KubernetesObject):
-    """A TrainingRuntime or ClusterTrainingRuntime."""
+    """A TrainingRuntime or ClusterTrainingRuntime, with the spec of its JobSets."""
 
-    spec: RuntimeSpec = Field(default_factory=RuntimeSpec)
+    jobset: JobSetSpec = Field(
+        default_factory=JobSetSpec, validation_alias=AliasPath("spec", "template", "spec")
+    )
 
 
 @dataclass(frozen=True)
@@ -227,7 +216,7 @@ def _marks(body: Mapping[str, Any], runtime: TrainingRuntime) -> _Marks | Groupi
     policy = resolve_policy(sources) if sources else None
     if policy is not None and policy.failure is not None:
         return policy.failure
-    names = [job.name for job in runtime.spec.template.spec.replicated_jobs]
+    names = [job.name for job in runtime.jobset.replicated_jobs]
     fields = [_of_jobset("labels", KAI_QUEUE), _of_jobset("annotations", KAI_MINIMUM)]
     for entry in enumerate(names):
         fields += [_of_pod(entry, "metadata", "labels", label) for label in (*LABELS, KAI_QUEUE)]
@@ -256,7 +245,7 @@ def _set_labels(
     body: Mapping[str, Any], runtime: TrainingRuntime, marks: _Marks, ours: Collection[FieldPath]
 ) -> None:
     """Set the group labels that each template should have, unless it was labelled by hand."""
-    jobs, policy = runtime.spec.template.spec.replicated_jobs, marks.policy
+    jobs, policy = runtime.jobset.replicated_jobs, marks.policy
     if len(jobs) > REPLICATED_JOBS:
         message = f"has {len(jobs)} entries; mark_runtime labels {REPLICATED_JOBS}"
         raise InvalidPolicyError("spec.template.spec.replicatedJobs", message)
@@ -270,7 +259,7 @@ def _set_labels(
             name: {label for label, path in paths.items() if path not in ours and path.value_in(body)}
             for name, paths in paths_of.items()
         }
-        labels = labels_for(policy.workload, runtime.spec.template.spec, by_hand)
+        labels = labels_for(policy.workload, runtime.jobset, by_hand)
     opted_out = policy is not None and policy.other in _BY_POLICY
     for job in jobs:
         reason, wanted = grouped_by_others(job.template), labels.get(job.name, {})
@@ -296,7 +285,7 @@ def _set_labels(
 
 
 def _set_fields_of_kai(runtime: TrainingRuntime, marks: _Marks, queue: str | None) -> None:
-    jobs = runtime.spec.template.spec.replicated_jobs
+    jobs = runtime.jobset.replicated_jobs
     for index, job in enumerate(jobs):
         if job.name not in marks.grouped_by_others:
             marks.values[_of_pod((index, job.name), "spec", "schedulerName")] = KAI

@@ -40,7 +40,7 @@ SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 PLACEMENT_SECONDS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 86400)
 """Bounds of the buckets of waits: from a second, as Kubernetes writes times, to a day in a full cluster."""
 
-_KINDS = frozenset(resource.kind for resource in ALL)
+_KINDS = frozenset(kind for _, kind in ALL)
 _REASONS = frozenset(map(str, Reason))
 _M = TypeVar("_M", Counter, Gauge, Histogram)
 
