@@ -210,7 +210,7 @@ def of_uid(uid: str) -> Modifier:
     return lambda body: body["metadata"].update(uid=uid)
 
 
-def labelled(labels: Mapping[str, str]) -> Modifier:
+def labelled(labels: Mapping[str, str | None]) -> Modifier:
     """Add labels."""
     return lambda body: body["metadata"].setdefault("labels", {}).update(labels)
 

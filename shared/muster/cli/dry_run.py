@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,7 +18,6 @@ from muster.policy.plans.mark_runtime import RuntimeInputs, plan_runtime
 from muster.replay.files import BadFileError
 from muster.replay.snapshots import Object, Objects
 from muster.simulator.admitted import marked
-from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.controllers import shipped_runtime
 from muster.simulator.controllers.jobset import with_defaults
 from muster.simulator.controllers.trainer import UnknownNumNodes, build_jobset, typed_runtime
@@ -93,13 +91,11 @@ def assume_cluster(objects: Objects, namespace: str = DEFAULT_NAMESPACE) -> Assu
     assumed = AssumedObjects()
     for given in objects:
         if is_known(given["apiVersion"], given["kind"]) or is_cron_job(given):
-            body = copy.deepcopy(given)
+            body = _set_fields(given)
             try:
                 if is_cron_job(given):
                     body = _job_of(body, namespace)
                     assumed.examples[id(body)] = given
-                if "spec" in body:
-                    body["spec"] = _set_fields(body["spec"])
                 assumed.objects.append(_stored(body, namespace))
             except BadFileError as error:
                 assumed.faults.append((body, error))
@@ -226,7 +222,8 @@ def _add_what_owners_get(assumed: AssumedObjects, namespace: str) -> None:
                 made = _made_by_trainer(owner, assumed, namespace)
                 assumed.objects.append(made)
             if made["kind"] != "TrainJob":
-                _label_pod_templates(made, namespaces[owner["metadata"]["namespace"]])
+                of_namespace = namespaces[owner["metadata"]["namespace"]]["metadata"].get("labels") or {}
+                made["spec"] = marked(made, of_namespace)["spec"]  # as the admission policies do
         except BadFileError as error:
             assumed.faults.append((owner, error))
             assumed.owners.remove(owner)
@@ -276,11 +273,3 @@ def _marked(runtime: Object, notes: list[str]) -> Object:
             )
             return dict(action.body)
     return runtime
-
-
-def _label_pod_templates(owner: Object, namespace: Object) -> None:
-    """Add the group labels to the pod templates of a Job or JobSet, as the admission policies do."""
-    try:
-        owner["spec"] = marked(owner, namespace["metadata"].get("labels") or {})["spec"]
-    except ApiError as error:
-        raise BadFileError(f"{owner['kind']} {owner['metadata']['name']}", error.message) from None

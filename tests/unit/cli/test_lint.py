@@ -76,6 +76,7 @@ SIZED = b.labelled({"muster.dev/min-count": "4"})
 CRON_JOB, UNREAD = "CronJob team-a/nightly", ("warning", "Deployment team-a/llama", "MisplacedLabel")
 CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_job(a_policy("workload: {}")), b.a_pod_group(), b.a_workload()], set()),
+    ([b.a_job(b.labelled({"empty": None}))], set()),
     ([b.a_job(a_policy(ODD))], {INVALID}),
     ([b.a_job(a_policy(RACK))], {INVALID}),
     (LOCKED, {INVALID}),
