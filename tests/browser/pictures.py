@@ -31,5 +31,5 @@ def write(browser: Browser, story: str) -> None:
 
 if __name__ == "__main__":
     with chromium() as started:
-        for each in STORIES:
+        for each in STORIES.values():
             write(started, each.name)

@@ -50,7 +50,7 @@ def opened(browser: Browser, folder: Path, timeline: Timeline) -> Browser:
     return browser
 
 
-@pytest.mark.parametrize("story", [story.name for story in STORIES])
+@pytest.mark.parametrize("story", STORIES)
 def test_the_page_of_a_story(browser: Browser, story: str) -> None:
     """Live: its gang is placed on nodes, and each function stands between its event and its writes."""
     with running("view", "--story", story) as process:

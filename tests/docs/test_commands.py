@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from bench.__main__ import FIGURES
 from muster.cli import main
 from muster.data import EVENTING
-from muster.local.stories.story import story_named
+from muster.local.stories.story import STORIES
 from muster.testing import RunningStack
 from release.chart import OVERLAYS
 from release.page import project_version
@@ -46,9 +46,9 @@ def _kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with RunningStack() as stack:
         stack.create_namespace("team-a")
         stack.create_namespace("muster-system")
-        (mesh,) = story_named("indexed-job").manifest
+        (mesh,) = STORIES["indexed-job"].manifest
         mesh["metadata"] = {"name": "mesh"}
-        for obj in (*story_named("torch").manifest, *story_named("indexed-job").manifest, mesh):
+        for obj in (*STORIES["torch"].manifest, *STORIES["indexed-job"].manifest, mesh):
             stack.create(obj, "team-a")
         stack.settle()
         config = yaml.safe_load(stack.kubeconfig())

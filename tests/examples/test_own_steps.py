@@ -17,7 +17,7 @@ import pytest
 from muster.cli.new_step import REACTIONS, write_step
 from muster.data import EVENTING
 from muster.local.stack import WsgiServer
-from muster.local.stories.story import story_named
+from muster.local.stories.story import STORIES
 from muster.replay.replay import replay
 from muster.testing import RunningStack, shipped
 
@@ -49,7 +49,7 @@ def test_racks_are_labelled_as_soon_as_the_gang_is_bound() -> None:
     """By the event of the PodGroup alone: the first sweep would come a minute later."""
     with RunningStack(EXAMPLES / "label_racks") as stack:
         stack.create_namespace("team-a")
-        (job,) = story_named("indexed-job").manifest
+        (job,) = STORIES["indexed-job"].manifest
         stack.create(job, "team-a")
         stack.until("the PodGroup has labels of racks", lambda: _racks(stack))
         stack.settle()

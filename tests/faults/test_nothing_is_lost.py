@@ -13,11 +13,10 @@ from typing import Any, Self
 
 import pytest
 
-from muster.local import stack as stack_module
+from muster.local.stack import Stack
 from muster.replay.snapshots import Object, Objects
 from muster.replay.summary import gates, muster_conditions
 from muster.simulator.apiserver.http import Request
-from muster.simulator.broker import Broker
 from muster.testing import RunningStack, sweep
 from tests.e2e.support import owners
 
@@ -132,19 +131,14 @@ def test_gangs_are_placed_although_the_source_loses_and_doubles_events(
 ) -> None:
     """A third of the events is lost and a third doubled; sweeps repair it."""
     chance = random.Random(1)  # noqa: S311 - chance that can be repeated is the point
-    whole = stack_module._publish_to
+    whole = Stack._publish
 
-    def lossy(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
-        publish = whole(broker)
+    def lossy(stack: Stack, headers: Mapping[str, str], body: bytes) -> int:
+        for _ in range(chance.randrange(3)):
+            whole(stack, headers, body)
+        return 202
 
-        def sink(headers: Mapping[str, str], body: bytes) -> int:
-            for _ in range(chance.randrange(3)):
-                publish(headers, body)
-            return 202
-
-        return sink
-
-    monkeypatch.setattr(stack_module, "_publish_to", lossy)
+    monkeypatch.setattr(Stack, "_publish", lossy)
     with FaultyStack() as stack:
         stack.create_two_gangs()
         stack.wait_until(lambda: stack.all_is_well(7))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from muster.local.stories.story import story_named
+from muster.local.stories.story import STORIES
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES
 from muster.policy.group_labels import GATE
 from muster.policy.model import PatchType
@@ -33,7 +33,7 @@ class LocalStage(RunningStack):
 
     def create_job(self, **annotations: str) -> Object:
         """Create the Indexed Job of four pods of `muster run`, with these annotations on its pods."""
-        (job,) = story_named("indexed-job").manifest
+        (job,) = STORIES["indexed-job"].manifest
         job["spec"]["template"]["metadata"] = {"annotations": annotations}
         return self.create(job)
 

@@ -9,7 +9,7 @@ import pytest
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
-from muster.local.stories.story import story_named
+from muster.local.stories.story import STORIES
 from muster.replay.snapshots import Object
 from muster.simulator.controllers import node
 from muster.testing import change
@@ -46,7 +46,7 @@ def twice(stage: LocalStage, *kinds: str) -> None:
 
 def test_a_gang_waits_and_is_placed_once(stage: LocalStage) -> None:
     """It is counted as waiting by the first sweep, and as placed by the next one after there was room."""
-    (big,) = story_named("does-not-fit").manifest
+    (big,) = STORIES["does-not-fit"].manifest
     stage.create(big)
     stage.until("there is no room", lambda: stage.says("PodGroupsScheduled").get("reason") == "Unschedulable")
     stage.sweep()
@@ -86,6 +86,6 @@ def test_a_grouping_failure_is_counted_once(stage: LocalStage) -> None:
 
 def a_broken_job(name: str) -> Object:
     """A Job of four pods whose policy is broken."""
-    (job,) = story_named("indexed-job").manifest
+    (job,) = STORIES["indexed-job"].manifest
     job["metadata"] |= {"name": name, "annotations": {"muster.dev/pod-group-policy": "workload: {no: such}"}}
     return job

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.local.stories.story import story_named
+from muster.local.stories.story import STORIES
 from muster.objects.resources import (
     CLUSTER_TRAINING_RUNTIMES,
     EVENTS,
@@ -37,7 +37,7 @@ def of_kind(resource: Resource, name: str, spec: Object) -> Object:
 def test_without_emit_conditions_only_the_groups_themselves_say_that_they_wait(tmp_path: Path) -> None:
     """The owner has no condition and no Event of Muster's; once there is room, everything is placed."""
     with without("emit-conditions", tmp_path) as stage:
-        (big,) = story_named("does-not-fit").manifest
+        (big,) = STORIES["does-not-fit"].manifest
         stage.create(big)
         stage.until(
             "the PodGroup says so",
@@ -104,7 +104,7 @@ def test_without_create_workload_a_users_own_workload_is_made_real(tmp_path: Pat
 def test_without_create_workload_there_are_no_fallback_groups_and_leftovers_stay(tmp_path: Path) -> None:
     """A Job with a broken policy stays gated, and a Workload whose owner is gone stays."""
     with without("create-workload", tmp_path) as stage:
-        (job,) = story_named("indexed-job").manifest
+        (job,) = STORIES["indexed-job"].manifest
         job["metadata"]["annotations"] = {"muster.dev/pod-group-policy": "workload: {}\nno: such field"}
         stage.create(job)
         spec = {"podGroupTemplates": [{"name": "main", "schedulingPolicy": {"basic": {}}}]}
@@ -162,7 +162,7 @@ def test_without_resize_gang_a_gang_that_shrank_is_not_placed_again(tmp_path: Pa
 def test_without_mark_runtime_runtimes_are_labelled_by_hand_or_not_at_all(tmp_path: Path) -> None:
     """Runtimes are not labelled; a group label that a user set works without the namespace label."""
     with without("mark-runtime", tmp_path) as stage:
-        trainjob = next(obj for obj in story_named("torch").manifest if obj["kind"] == "TrainJob")
+        trainjob = next(obj for obj in STORIES["torch"].manifest if obj["kind"] == "TrainJob")
         name = trainjob["spec"]["runtimeRef"]["name"]
         policy = {"metadata": {"annotations": {"muster.dev/pod-group-policy": "workload: {}"}}}
         stage.patch_runtime(name, policy)
@@ -188,7 +188,7 @@ def test_without_the_admission_policies_only_pods_with_a_group_of_their_own_are_
     with without_all(lambda each: each["kind"].startswith("MutatingAdmission"), tmp_path) as stage:
         stage.create_job()
         stage.until("all pods are bound", lambda: stage.bound() == 4)
-        (own,) = story_named("indexed-job").manifest
+        (own,) = STORIES["indexed-job"].manifest
         own["metadata"]["name"] = "own"
         own["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "mine"}
         stage.create(own)

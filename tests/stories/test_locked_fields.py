@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.local.stories.story import story_named
+from muster.local.stories.story import STORIES
 from muster.objects.resources import CONFIGMAPS, JOBS, NAMESPACES
 from muster.policy.model import PatchType
 from muster.replay.snapshots import Object
@@ -41,7 +41,7 @@ def test_an_owner_cannot_weaken_locked_fields() -> None:
     with LocalStage() as stage:
         lock(stage, locked="{onFailure: Hold, disruptionMode: {all: {}}, minCount: All}")
         weaker = "workload: {groups: [{name: main, schedulingPolicy: {gang: {minCount: 1}}}]}"
-        (job,) = story_named("indexed-job").manifest
+        (job,) = STORIES["indexed-job"].manifest
         job["metadata"]["annotations"] = {POLICY: weaker}
         stage.create(job)
         stage.until("a pod is gated", lambda: stage.gated() == 1)

@@ -25,7 +25,7 @@ def one_service() -> Iterator[RunningStack]:
         yield stack
 
 
-@pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES])
+@pytest.mark.parametrize("story", [pytest.param(story, id=story.title) for story in STORIES.values()])
 def test_a_story_holds(one_service: RunningStack, story: LocalStory) -> None:
     """Every rule of the story holds, and no event becomes a dead letter."""
     check_story(one_service, story)

@@ -16,7 +16,7 @@ import yaml
 from click.testing import CliRunner
 
 from muster.cli import main
-from muster.local.stories.story import story_named
+from muster.local.stories.story import STORIES
 from muster.replay.snapshots import RecordedObjects, read_snapshots
 from tests.stories.stage import without
 from tests.support.processes import running
@@ -48,7 +48,7 @@ def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
         options = ["--kubeconfig", str(kubeconfig), "--objects", str(objects)]
         with running("record", str(events), *options) as recorder:
             assert "PodGroup" in recorder.line("TrainJob")
-            for obj in story_named("torch").manifest:
+            for obj in STORIES["torch"].manifest:
                 stage.create(obj)
             stage.until("a pod is gated", lambda: stage.gated() == 1)
             stage.until("the PodGroup is there", lambda: stage.all("PodGroup"))

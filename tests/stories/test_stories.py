@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from muster.local.stories import laws, story
-from muster.local.stories.story import STORIES, LocalStory, StoryRun, story_named
+from muster.local.stories.story import STORIES, LocalStory, StoryRun
 from muster.local.stories.watching import Entry
 from muster.testing import RunningStack
 from tests.stories.conftest import check_story
@@ -17,7 +17,7 @@ from tests.stories.conftest import check_story
 History = list[Entry]
 
 
-@pytest.mark.parametrize("told", [pytest.param(told, id=told.title) for told in STORIES])
+@pytest.mark.parametrize("told", [pytest.param(told, id=told.title) for told in STORIES.values()])
 def test_a_story_holds(running_stack: RunningStack, told: LocalStory) -> None:
     """Every rule of the story holds, and no event becomes a dead letter."""
     checks = check_story(running_stack, told).checks
@@ -27,7 +27,7 @@ def test_a_story_holds(running_stack: RunningStack, told: LocalStory) -> None:
 @pytest.fixture(scope="module")
 def history(running_stack: RunningStack) -> History:
     """The history of a story of three pods."""
-    again = replace(story_named("torch"), own_namespace="torch-again")
+    again = replace(STORIES["torch"], own_namespace="torch-again")
     run = StoryRun(again, running_stack.client, running_stack.recorder)
     assert run.run()
     return running_stack.recorder.history(again.namespace)
@@ -82,7 +82,7 @@ def test_an_expectation_fails_on_a_broken_history(
     broken: Callable[[History], History],
 ) -> None:
     """The expectation passes on the recorded history and fails on the broken one."""
-    groups = story_named("torch").groups
+    groups = STORIES["torch"].groups
     assert list(expectation(history, groups)) == []
     assert list(expectation(broken(history), groups)) != []
 

@@ -22,7 +22,7 @@ from muster.cli.overlays import overlay_option
 from muster.cluster.kubeconfig import Kubeconfig
 from muster.local import comparison, display
 from muster.local.stack import Stack
-from muster.local.stories.story import STORIES, LocalStory, StoryRun, story_named
+from muster.local.stories.story import STORIES, LocalStory, StoryRun
 from muster.local.stories.watching import TimelineRecorder
 from muster.objects.text import counted
 from muster.replay.activity import Activity
@@ -41,7 +41,7 @@ _ALL_OR_NOTHING = (
 _EXAMPLE = Path(display.__file__).parent / "stories" / "indexed-job.yaml"
 """A Job to try out."""
 
-_NAMES = ", ".join(story.name for story in STORIES)
+_NAMES = ", ".join(STORIES)
 _ALL = "all"
 
 
@@ -64,7 +64,7 @@ _ALL = "all"
     "--story",
     "names",
     multiple=True,
-    type=click.Choice([*(story.name for story in STORIES), _ALL]),
+    type=click.Choice([*STORIES, _ALL]),
     metavar="NAME",
     help=f"Run this story; repeatable. Or: {_ALL}.",
 )
@@ -86,7 +86,7 @@ def command(
     names: tuple[str, ...], kubeconfig: Path | None, overlay: Path, *, verbose: bool, keep: bool
 ) -> None:
     """Run the stack; the help text is in the decorator because it lists the stories."""
-    stories = list(STORIES) if _ALL in names else [story_named(name) for name in names]
+    stories = [STORIES[name] for name in (STORIES if _ALL in names else names)]
     if kubeconfig is not None and names:
         raise BadInput("--story: cannot be used with --kubeconfig")
     interrupt_by_signals()

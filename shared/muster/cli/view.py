@@ -26,7 +26,7 @@ from muster.cli.gang_reader import GangReader
 from muster.cli.page import live_page, recorded_page
 from muster.cluster.http.client import Client
 from muster.local.stack import Stack, WsgiServer
-from muster.local.stories.story import STORIES, StoryRun, story_named
+from muster.local.stories.story import STORIES, StoryRun
 from muster.local.stories.watching import Entry, TimelineRecorder
 from muster.objects.resources import NODES
 from muster.replay.activity import Activity
@@ -62,7 +62,7 @@ Examples:
     "--story",
     "stories",
     multiple=True,
-    type=click.Choice([story.name for story in STORIES]),
+    type=click.Choice(list(STORIES)),
     metavar="NAME",
     help="Run this story on an embedded cluster; repeatable.",
 )
@@ -179,4 +179,4 @@ def _tell(client: Client, names: Sequence[str]) -> None:
     """Run stories one after the other."""
     with TimelineRecorder(client) as recorder:
         for name in names:
-            StoryRun(story_named(name), client, recorder).run()
+            StoryRun(STORIES[name], client, recorder).run()

@@ -138,7 +138,7 @@ class Stack:
         for part in (broker, self._ingress, PingTimer(wiring.pings, broker.publish)):
             part.start()
             stops.callback(part.stop)
-        sources = Source.all_of(objects, self.client, _publish_to(broker), api_server=self.url)
+        sources = Source.all_of(objects, self.client, self._publish, api_server=self.url)
         for source in sources:
             stops.callback(source.stop)
         start_all(sources)
@@ -191,12 +191,7 @@ class Stack:
         self.dead_letters.append(CloudEvent.from_http(headers, body))
         return Answer(202)
 
-
-def _publish_to(broker: Broker) -> Callable[[Mapping[str, str], bytes], int]:
-    """Return a sink for sources that answers at once, as a broker with the async-handler annotation does."""
-
-    def publish(headers: Mapping[str, str], body: bytes) -> int:
-        broker.publish(CloudEvent.from_http(headers, body))
+    def _publish(self, headers: Mapping[str, str], body: bytes) -> int:
+        """Take an event of a source and answer at once, as brokers with the async-handler annotation do."""
+        self._broker.publish(CloudEvent.from_http(headers, body))
         return 202
-
-    return publish

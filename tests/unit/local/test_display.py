@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from muster.local import display
-from muster.local.stories.story import Check, StoryRun, story_named
+from muster.local.stories.story import STORIES, Check, StoryRun
 from muster.replay.activity import Activity
 from tests.support import builders as b
 
@@ -74,7 +74,7 @@ class _Listener:
 def test_a_report_has_a_few_lines() -> None:
     """Headline, tree, checks that failed, writes by function; nothing of other stories."""
     checks = [Check("it holds", passed=True), Check("it does not hold", passed=False, detail="because")]
-    run = StoryRun(story_named("indexed-job"), None, _Listener(), checks, began=1.0)  # type: ignore[arg-type]
+    run = StoryRun(STORIES["indexed-job"], None, _Listener(), checks, began=1.0)  # type: ignore[arg-type]
     run.ended = 3.0
     lifted, reason = "PodGroup indexed-job/llama-main-33333333", "GatesLifted"
     activities = [

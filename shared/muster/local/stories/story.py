@@ -249,33 +249,28 @@ def _runs_once_there_is_room(run: StoryRun) -> None:
     run.until_scheduled()
 
 
-STORIES = (
-    LocalStory("torch", "a torch TrainJob of three nodes", {"trainer": 3}, _runs),
-    LocalStory(
-        "torchtune",
-        "a torchtune TrainJob whose initializers run first",
-        {"dataset-initializer": 0, "model-initializer": 0, "trainer": 2},
-        _runs_after_initializers,
-    ),
-    LocalStory(
-        "mpi",
-        "an MPI TrainJob: a launcher and two more nodes",
-        {"launcher": 1, "trainer": 2},
-        _runs,
-    ),
-    LocalStory("indexed-job", "a plain Indexed Job of four pods", {"main": 4}, _runs),
-    LocalStory(
-        "does-not-fit",
-        "a gang that does not fit, until it does",
-        {"main": 4},
-        _runs_once_there_is_room,
-    ),
-)
-
-
-def story_named(name: str) -> LocalStory:
-    """Return a story; LookupError lists the names that there are."""
-    stories = {story.name: story for story in STORIES}
-    if name not in stories:
-        raise LookupError(f"no story {name!r}; known: {', '.join(stories)}")
-    return stories[name]
+STORIES = {
+    story.name: story
+    for story in (
+        LocalStory("torch", "a torch TrainJob of three nodes", {"trainer": 3}, _runs),
+        LocalStory(
+            "torchtune",
+            "a torchtune TrainJob whose initializers run first",
+            {"dataset-initializer": 0, "model-initializer": 0, "trainer": 2},
+            _runs_after_initializers,
+        ),
+        LocalStory(
+            "mpi",
+            "an MPI TrainJob: a launcher and two more nodes",
+            {"launcher": 1, "trainer": 2},
+            _runs,
+        ),
+        LocalStory("indexed-job", "a plain Indexed Job of four pods", {"main": 4}, _runs),
+        LocalStory(
+            "does-not-fit",
+            "a gang that does not fit, until it does",
+            {"main": 4},
+            _runs_once_there_is_room,
+        ),
+    )
+}
