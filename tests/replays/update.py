@@ -32,7 +32,7 @@ def conditions(story: str) -> dict[str, dict[str, list[str]]]:
     by_moment = {}
     for world in recorded.moments(story):
         end = replay(recorded.events(story), world.objects, LATER)
-        by_moment[world.checkpoint] = conditions_of(end.objects)
+        by_moment[world.name] = conditions_of(end.objects)
     return by_moment
 
 

@@ -58,7 +58,7 @@ def _story(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
             recorder.line(f"{events}: ")
             recorder.line(f"{objects}: ")
     worlds = read_snapshots([objects])
-    assert (worlds[0].checkpoint, worlds[-1].checkpoint) == ("start", "end")
+    assert (worlds[0].name, worlds[-1].name) == ("start", "end")
     return Recorded(events, objects, worlds[-1])
 
 

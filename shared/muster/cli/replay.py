@@ -81,8 +81,8 @@ def command(
             raise CommandError(str(error)) from None
     summary = {"gangs": [gang.as_data() for gang in gangs_of(result.objects)]}
     if output == "text":
-        if chosen.checkpoint:
-            click.echo(f"from the moment {chosen.checkpoint!r}, of {moments_of(snapshots)}")
+        if chosen.name:
+            click.echo(f"from the moment {chosen.name!r}, of {moments_of(snapshots)}")
         _print(result, len(requests))
         echo_data(summary, "yaml")
     else:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 UPDATE = "--muster-update"
 OVERLAY = "muster_overlay"
 MARKER = "muster"
-GOLDEN_FOLDER = "golden"
-EXTRA = "pip install 'muster-gangs[testing]'"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,7 +67,7 @@ def muster_golden(request: pytest.FixtureRequest) -> CompareGolden:
     another path from the folder of the test. With --muster-update the file is written instead.
     """
     name = re.sub(r"[^-_.\w]", "-", request.node.name).strip("-.")  # ids may have any character
-    default = f"{GOLDEN_FOLDER}/{name}.yaml"
+    default = f"golden/{name}.yaml"
     folder, update = request.path.parent, request.config.getoption(UPDATE)
 
     def check(value: object, path: str | Path = default) -> None:
@@ -110,7 +108,8 @@ def _testing() -> Any:
     try:
         import muster.testing  # noqa: PLC0415 - see above
     except ModuleNotFoundError as error:
-        pytest.fail(f"Muster's fixtures need the package {error.name}: {EXTRA}", pytrace=False)
+        needed = f"Muster's fixtures need the package {error.name}"
+        pytest.fail(f"{needed}: pip install 'muster-gangs[testing]'", pytrace=False)
     return muster.testing
 
 

@@ -33,9 +33,6 @@ _LOGIN = re.compile(r'://[^/"\s]+@(?!sha256:)')
 _QUERY = re.compile(rf'(://(?:{LEFT_OUT}@)?[^\s"?]*\?)[^\s"]+')
 """The query of a URL, whose values may be tokens."""
 
-_NAME_VALUE_LISTS = frozenset({"env", "httpHeaders"})
-_COMMAND_LINES = frozenset({"command", "args"})
-
 
 def without_secrets(value: Any) -> Any:
     """Return a copy of an object, or of any JSON value, without what may be secret."""
@@ -62,12 +59,12 @@ def redact_runtime_snapshot(text: str) -> str:
 def _redacted(name: str, value: Any) -> Any:
     if name == "annotations" and isinstance(value, dict):
         return {key: without_secrets(text) for key, text in value.items() if key not in ANNOTATIONS}
-    if name in _NAME_VALUE_LISTS and isinstance(value, list):
+    if name in {"env", "httpHeaders"} and isinstance(value, list):
         return [
             {**entry, "value": LEFT_OUT} if isinstance(entry, dict) and entry.get("value") else entry
             for entry in value
         ]
-    if name in _COMMAND_LINES and isinstance(value, list):
+    if name in {"command", "args"} and isinstance(value, list):
         return [LEFT_OUT if isinstance(word, str) else without_secrets(word) for word in value]
     if name == "volumeAttributes" and isinstance(value, dict):
         return dict.fromkeys(value, LEFT_OUT)

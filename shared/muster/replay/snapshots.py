@@ -27,7 +27,7 @@ Named = tuple[str, str, str]
 class RecordedObjects:
     """All objects of a cluster at a moment; its name is "" if the files have no moments."""
 
-    checkpoint: str
+    name: str
     objects: Objects
 
 
@@ -49,15 +49,15 @@ def read_snapshots(paths: Iterable[Path]) -> list[RecordedObjects]:
         BadFileError: a file cannot be read, or has a value that is no object.
     """
     always: Objects = []
-    checkpoints: dict[str, Objects] = {}
+    moments: dict[str, Objects] = {}
     for path in paths:
         for location, document in _documents(path):
-            checkpoint = document.get("moment") if isinstance(document, dict) else None
-            objects = always if checkpoint is None else checkpoints.setdefault(str(checkpoint), [])
+            moment = document.get("moment") if isinstance(document, dict) else None
+            objects = always if moment is None else moments.setdefault(str(moment), [])
             objects.extend(_objects(location, document))
-    if not checkpoints:
+    if not moments:
         return [RecordedObjects("", _latest(always))]
-    return [RecordedObjects(name, _latest([*always, *own])) for name, own in checkpoints.items()]
+    return [RecordedObjects(name, _latest([*always, *own])) for name, own in moments.items()]
 
 
 def _latest(objects: Iterable[Object]) -> Objects:
@@ -76,7 +76,7 @@ def read_located(path: Path, *, skip_others: bool = False) -> Iterator[LocatedOb
 
 def choose(snapshots: Sequence[RecordedObjects], moment: str = "") -> RecordedObjects:
     """Return the objects at a moment, of the first moment without a name; LookupError lists the moments."""
-    chosen = next((snapshot for snapshot in snapshots if moment in {"", snapshot.checkpoint}), None)
+    chosen = next((snapshot for snapshot in snapshots if moment in {"", snapshot.name}), None)
     if chosen is None:
         raise LookupError(f"no moment {moment!r}; known: {moments_of(snapshots) or 'none'}")
     return chosen
@@ -84,7 +84,7 @@ def choose(snapshots: Sequence[RecordedObjects], moment: str = "") -> RecordedOb
 
 def moments_of(snapshots: Iterable[RecordedObjects]) -> str:
     """Return the names of the moments as text; "" if the files have none."""
-    return ", ".join(repr(snapshot.checkpoint) for snapshot in snapshots if snapshot.checkpoint)
+    return ", ".join(repr(snapshot.name) for snapshot in snapshots if snapshot.name)
 
 
 def choose_for(
