@@ -139,11 +139,15 @@ def _stored(body: Object, namespace: str) -> Object:
     """Return an applied object with what the API server adds.
 
     Raises:
-        BadFileError: a field that grouping needs is missing or has another type.
+        BadFileError: a field that grouping needs is missing or has another type, or a name is there twice.
     """
     path, message = type_fault(body) or (_missing(body, _REQUIRED.get(body["kind"], [])), "is missing")
+    named = f"{body['kind']} {body['metadata']['name']}"
     if path:
-        raise BadFileError(f"{body['kind']} {body['metadata']['name']}: {path}", message)
+        raise BadFileError(f"{named}: {path}", message)
+    names = [job["name"] for job in body["spec"]["replicatedJobs"]] if body["kind"] == "JobSet" else []
+    if len(names) > len(set(names)):
+        raise BadFileError(f"{named}: spec.replicatedJobs", "two have the same name")
     added = {"uid": UID, "resourceVersion": "1"}
     if body["kind"] not in _CLUSTER_SCOPED:
         added["namespace"] = namespace

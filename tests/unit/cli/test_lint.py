@@ -91,6 +91,7 @@ CASES: list[tuple[list[Any], set[tuple[str, str, str]]]] = [
     ([b.a_job(MISPLACED, label=None)], {("warning", JOB, "MisplacedLabel")}),
     ([NOT_IN], {("error", "Namespace team-a", "InvalidLabel")}),
     ([SHAPELESS], {("error", JOB, "UnreadableObject")}),
+    ([b.a_jobset(*SEVERAL[:1] * 2, enabled=False)], {("error", "JobSet team-a/llama", "UnreadableObject")}),
     ([b.a_job(b.template_annotated({"muster.dev/gate": "all"}))], set()),
     ([a_deployment()], {UNREAD}),
     ([b.an_object("apps/v1", "Deployment", "llama", "u", a_policy(RACK))], {UNREAD}),
