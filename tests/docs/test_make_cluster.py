@@ -105,12 +105,12 @@ def test_printed_commands_work_and_down_ends_everything(tmp_path: Path) -> None:
             groups = json.loads(_typed(*exports, f"{look} -o json").stdout)["items"]
             (gang,) = [group for group in groups if group["kind"] == "PodGroup"]
             assert gang["spec"]["schedulingPolicy"] == {"gang": {"minCount": 4}}
-            with _running(exports, "muster view", tmp_path / "view") as view:
+            with _running(exports, f"{Path(sys.executable).parent}/muster view", tmp_path / "view") as view:
                 assert until(lambda: "open http://" in view.log.read_text(), 60), view.tail()
                 (page,) = (word for word in view.log.read_text().split() if word.startswith("http://"))
                 with urlopen(f"{page}/events", timeout=10) as events:  # noqa: S310 - a page of loopback
                     shown = b"".join(iter(events.readline, b"\n")).decode()
-                assert shown.count('"phase": "Running"') == 4
+                assert shown.count('"state": "Running"') == 4
             columns = _typed(*exports, "kubectl get podgroups -A").stdout.splitlines()[0].split()
             assert " ".join(columns[1:]) in " ".join(README.read_text().split()), (
                 "README shows what kubectl prints"
