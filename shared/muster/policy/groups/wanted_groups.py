@@ -206,7 +206,6 @@ class SchedulingTimeout:
 
     groups: frozenset[str]
     limit: int
-    then: str
 
     def __str__(self) -> str:
         return f"{', '.join(sorted(self.groups))} waited for room for more than {self.limit} s"
@@ -226,7 +225,7 @@ def scheduling_timeout(
         for gang in short_gangs(resolved, members)
         if (since := _waiting_since(gang)) is not None and now - since >= limit and gang.name not in given_up
     )
-    return SchedulingTimeout(late, policy.scheduling_timeout_seconds, policy.on_timeout) if late else None
+    return SchedulingTimeout(late, policy.scheduling_timeout_seconds) if late else None
 
 
 def groups_given_up(groups: Iterable[PodGroup]) -> frozenset[str]:

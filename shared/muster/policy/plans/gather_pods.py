@@ -24,6 +24,7 @@ from muster.policy.groups.manifests import FALLBACK, create_event
 from muster.policy.model import Action, Decision, GroupingFailure, NoOp, PatchType, Plan, Reply, Verb
 from muster.policy.owners.kind import NEVER
 from muster.policy.reasons import Reason
+from muster.policy.sources.source import resolve_policy
 
 COMPONENT = "muster-gather-pods"
 EMPTY_SINCE = "muster.dev/empty-since"
@@ -46,7 +47,7 @@ def plan_gathering(inputs: GatheredPods, now: datetime) -> Decision:
         return NoOp(Reason.BEING_DELETED, f"{group.ref}: being deleted", requeue=pod is not None)
     if pod is None:
         return NoOp(Reason.DELETED, f"{inputs.subject}") if group is None else _remove_when_empty(group, now)
-    return _create(inputs, pod, now) if group is None else _change(inputs, group, pod, now)
+    return _create(inputs, pod, now) if group is None else _change(inputs, group, now)
 
 
 def _remove_when_empty(group: PodGroup, now: datetime) -> Decision:
@@ -91,7 +92,7 @@ def _create(inputs: GatheredPods, pod: Pod, now: datetime) -> Decision:
     return Plan(Reason.POD_GROUPS_CREATED, f"{subject}: gang of {count}", (creation,), reply)
 
 
-def _change(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> Decision:
+def _change(inputs: GatheredPods, group: PodGroup, now: datetime) -> Decision:
     """Patch what differs: minCount, the size of the whole gang, or that it was seen without pods."""
     annotations: dict[str, str | None] = {}
     if EMPTY_SINCE in group.metadata.annotations:
@@ -101,7 +102,7 @@ def _change(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> D
     if before and inputs.whole and FALLBACK not in group.metadata.annotations:
         count = inputs.min_count
         size = count if inputs.beside else inputs.size
-        if timeout := _timed_out(inputs, group, pod, now):
+        if timeout := _timed_out(inputs, group, now):
             count = size = 1
             annotations |= manifests.why_no_gang(Reason.SCHEDULING_TIMED_OUT, timeout)
         if size != whole_size(group):
@@ -120,9 +121,9 @@ def _change(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> D
     return Plan(Reason.GANG_RESIZED, message, tuple(actions), reply)
 
 
-def _timed_out(inputs: GatheredPods, group: PodGroup, pod: Pod, now: datetime) -> str:
+def _timed_out(inputs: GatheredPods, group: PodGroup, now: datetime) -> str:
     """Return how long a gang has waited with too few bound pods, if its policy says `onTimeout: Basic`."""
-    policy, live = resolved_gang(inputs, pod).policy.workload, inputs.staying
+    policy, live = resolve_policy(inputs.sources).workload, inputs.staying
     limit = policy.scheduling_timeout_seconds if policy.on_timeout == "Basic" else None
     others_gate = any(set(pod.gates) - {GATE} for pod in live)
     if limit is None or others_gate or sum(pod.bound for pod in live) >= whole_size(group):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -150,7 +150,7 @@ def plan_runtime(inputs: RuntimeInputs, now: datetime) -> Decision:
     if runtime.being_deleted:
         return NoOp(Reason.DELETED, f"{runtime.ref} is being deleted")
     marks = _marks(inputs.runtime, runtime)
-    replaced = _replaced(inputs.runtime, runtime.ref, marks, now) if isinstance(marks, _Marks) else None
+    replaced = _replaced(inputs.runtime, runtime.ref, marks, now)
     no_op = _no_op(runtime.ref, marks)
     if replaced is not None or not _is_reported(inputs.runtime, no_op):
         return replaced or no_op
@@ -178,12 +178,12 @@ def _is_reported(body: Mapping[str, Any], no_op: NoOp) -> bool:
     return asks and no_op.reason in _REPORTED
 
 
-def _no_op(ref: ObjectRef, marks: _Marks | GroupingFailure) -> NoOp:
-    if isinstance(marks, GroupingFailure):
-        return NoOp(marks.reason, marks.message)
+def _no_op(ref: ObjectRef, marks: _Marks) -> NoOp:
     policy = marks.policy
     if policy is None:
         return NoOp(Reason.NOT_MARKED, f"{ref} has no policy")
+    if policy.failure is not None:
+        return NoOp(policy.failure.reason, policy.failure.message)
     if policy.other == "upstream":
         return NoOp(Reason.UPSTREAM_GROUPS, f"{policy.where}: {UPSTREAM_GROUPS}")
     if policy.other:
@@ -211,11 +211,11 @@ def _replaced(body: Mapping[str, Any], ref: ObjectRef, marks: _Marks, now: datet
     return Plan(Reason.RUNTIME_MARKED, message, (update, event), Reply("marked", ref, {"changes": done}))
 
 
-def _marks(body: Mapping[str, Any], runtime: TrainingRuntime) -> _Marks | GroupingFailure:
+def _marks(body: Mapping[str, Any], runtime: TrainingRuntime) -> _Marks:
     sources = sources_of_runtime(body)
     policy = resolve_policy(sources) if sources else None
     if policy is not None and policy.failure is not None:
-        return policy.failure
+        return _Marks(policy, {})
     names = [job.name for job in runtime.jobset.replicated_jobs]
     fields = [_of_jobset("labels", KAI_QUEUE), _of_jobset("annotations", KAI_MINIMUM)]
     for entry in enumerate(names):
@@ -226,8 +226,9 @@ def _marks(body: Mapping[str, Any], runtime: TrainingRuntime) -> _Marks | Groupi
     try:
         _set_labels(body, runtime, marks, ours)
     except InvalidPolicyError as error:
-        where = "" if policy is None else policy.where
-        return GroupingFailure(Reason.INVALID_POLICY, f"{where}: {error}")
+        policy = policy or EffectivePolicy("")
+        failure = GroupingFailure(Reason.INVALID_POLICY, f"{policy.where}: {error}")
+        return _Marks(replace(policy, failure=failure), {})
     if policy is not None and policy.other == "kaiScheduler":
         _set_fields_of_kai(runtime, marks, policy.queue or None)
     # Fields that another manager has set to another value stay.

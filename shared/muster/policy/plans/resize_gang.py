@@ -89,10 +89,9 @@ def _plan_sizes(resolved: ResolvedOwner, members: LiveMembers, now: datetime) ->
     workload = resolved.stored_workload()
     if isinstance(workload, NoOp):
         return workload
-    timeout = scheduling_timeout(resolved, members, now)
-    given_up = timeout if timeout is not None and timeout.then == "Basic" else None
-    resized = _resize(resolved, members, workload, given_up)
-    if timeout is None or timeout.then != "Suspend":
+    timeout, then = scheduling_timeout(resolved, members, now), resolved.policy.workload.on_timeout
+    resized = _resize(resolved, members, workload, timeout if then == "Basic" else None)
+    if timeout is None or then != "Suspend":
         return resized
     suspended = _suspend(resolved.owner, timeout, now)
     if isinstance(suspended, NoOp):

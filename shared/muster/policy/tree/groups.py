@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,25 +22,28 @@ class Group:
         name: as in the group labels; unique in the tree.
         gang: whether all its pods, or all its children, are placed together; else basic.
         pod_sets: the pod templates whose pods are in it; empty for a composite.
-        sizes: pods of each of its PodGroups, by instance suffix; empty for a composite.
         children: the groups below it.
         pinned: the minCount or minGroupCount that a policy sets; None means all.
         settings: the fields that a policy sets on template and group, as the API spells them.
         shape: what its groups are counted by; of a leaf in which pods of several shapes meet, the default.
-        parts: the pod templates in each of its PodGroups and their pods, by instance suffix.
+        parts: the pod templates in each of its PodGroups and their pods, by instance suffix; of a leaf.
         other_template: the name of its template in the user's own Workload if it differs; "" if not.
     """
 
     name: str
     gang: bool
     pod_sets: tuple[PodSet, ...]
-    sizes: Mapping[str, int]
     children: tuple[Group, ...] = ()
     pinned: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     shape: Shape = SINGLE
     parts: Mapping[str, tuple[tuple[PodSet, int], ...]] = field(default_factory=dict)
     other_template: str = ""
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """The pods of each of its PodGroups, by instance suffix; empty for a composite."""
+        return {suffix: sum(pods for _, pods in parts) for suffix, parts in self.parts.items()}
 
     @property
     def template_name(self) -> str:
@@ -85,18 +89,17 @@ class Group:
         """Each of its CompositePodGroups by instance suffix: the group with the PodGroups below that one."""
         if self.shape == SINGLE:
             return {"": self}
-        below: dict[str, dict[str, dict[str, int]]] = {}
+        below: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         for leaf in self.leaves():
-            for suffix, pods in leaf.sizes.items():
-                above = self.shape.suffix_above(leaf.shape, suffix)
-                below.setdefault(above, {}).setdefault(leaf.name, {})[suffix] = pods
-        return {above: self.with_sizes(sizes) for above, sizes in below.items()}
+            for suffix in leaf.parts:
+                below[self.shape.suffix_above(leaf.shape, suffix)].add((leaf.name, suffix))
+        return {above: self.with_only(instances) for above, instances in below.items()}
 
-    def with_sizes(self, sizes: Mapping[str, Mapping[str, int]]) -> Group:
+    def with_only(self, instances: Collection[tuple[str, str]]) -> Group:
         """Return the group with these PodGroups only, by leaf and instance suffix."""
-        if not self.children:
-            return replace(self, sizes=sizes.get(self.name, {}))
-        return replace(self, children=tuple(child.with_sizes(sizes) for child in self.children))
+        parts = {suffix: pods for suffix, pods in self.parts.items() if (self.name, suffix) in instances}
+        children = tuple(child.with_only(instances) for child in self.children)
+        return replace(self, parts=parts, children=children)
 
     @property
     def priority_class_name(self) -> str:
@@ -149,7 +152,6 @@ def default_tree(pod_sets: OwnerPodSets) -> tuple[Group, ...]:
             name,
             not all(pod_set.initializer for pod_set in sets),
             tuple(sets),
-            {suffix: sum(pods for _, pods in entries) for suffix, entries in parts[name].items()},
             shape=shapes[name].pop() if len(shapes[name]) == 1 else SINGLE,
             parts=parts[name],
         )

@@ -50,7 +50,7 @@ class LiveMembers:
         groups: tuple[AnyGroup, ...] = (*self.composites, *self.groups)
         return {(group.kind, group.metadata.name): group for group in groups}
 
-    @property
+    @cached_property
     def staying(self) -> tuple[Pod, ...]:
         """The pods that are to run: neither they nor their Job have ended or are being deleted.
 

@@ -144,7 +144,7 @@ class _TreeBuilder:
         if empty:
             return children[0]
         gang, asked = _policy(policy, default_gang=True)
-        group = Group(policy.name, gang, (), {}, children, asked, settings, here.shape)
+        group = Group(policy.name, gang, (), children, asked, settings, here.shape)
         if not self._kept:
             _check_composite(group, path)
         return group
