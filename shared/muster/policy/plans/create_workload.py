@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -34,11 +34,11 @@ _WORKLOAD_REFUSED = f"{Reason.REFUSED_BY_API}: Workload "
 
 @dataclass(frozen=True)
 class WorkloadInputs:
-    """The inputs of create_workload."""
+    """The inputs of create_workload; the members are empty unless `needs_members` asks for them."""
 
     live: LiveOwner
     resolved: ResolvedOwner | NoOp
-    members: LiveMembers | None = None
+    members: LiveMembers = field(default_factory=LiveMembers)
 
 
 def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decision:
@@ -47,15 +47,13 @@ def plan_workload(inputs: WorkloadInputs | OrphanInputs, now: datetime) -> Decis
         return plan_orphan(inputs)
     resolved, members = inputs.resolved, inputs.members
     if isinstance(resolved, NoOp):
-        return (
-            resolved if members is None else _fallback_of_skipped(inputs.live.owner, resolved, members, now)
-        )
+        return _fallback_of_skipped(inputs.live.owner, resolved, members, now)
     failure = resolved.why_no_groups
-    if failure is None or members is None:
-        decision = _workload(inputs.live, resolved, members, now)
+    if failure is None:
+        decision = _workload(resolved, members, now)
     else:
         decision = _fallback_of_failed(resolved, members, failure, now)
-    return decision if members is None else _with_fallback_of_strays(resolved, members, decision, now)
+    return _with_fallback_of_strays(resolved, members, decision, now)
 
 
 def as_executed(plan: Plan) -> Plan:
@@ -92,23 +90,21 @@ def _may_have_strays(resolved: ResolvedOwner) -> bool:
     )
 
 
-def _workload(
-    live: LiveOwner, resolved: ResolvedOwner, members: LiveMembers | None, now: datetime
-) -> Decision:
+def _workload(resolved: ResolvedOwner, members: LiveMembers, now: datetime) -> Decision:
     if resolved.own is not None:
         name = resolved.own.metadata.name
         message = f"Workload {name} applies and is never changed"
         return NoOp(Reason.NOT_MUSTERS, message, reply=_created(resolved.root, name))
-    if live.workload is not None:
-        return _name_in_use(live, live.workload, resolved.root)
-    if members is not None and _has_fallback_of_refused_workload(resolved, members):
+    if resolved.live.workload is not None:
+        return _name_in_use(resolved.live, resolved.live.workload, resolved.root)
+    if _has_fallback_of_refused_workload(resolved, members):
         return NoOp(Reason.REFUSED_BY_API, f"all groups of {resolved.root} are fallback PodGroups")
     name = resolved.pod_sets.workload_name
     sizes = ", ".join(
         f"{group.name} ({'gang of ' + str(group.template_min_count) if group.gang else 'basic'})"
         for group in resolved.tree
     )
-    instead = partial(_instead_of_refused_workload, resolved, members or LiveMembers(), now)
+    instead = partial(_instead_of_refused_workload, resolved, members, now)
     first: dict[Reason, str] = {}
     for reason, message in resolved.warnings:
         first.setdefault(reason, message)
