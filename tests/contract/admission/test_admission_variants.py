@@ -109,7 +109,7 @@ def test_the_planner_computes_the_name_of_the_stamp(born: dict[str, Any], stamp:
 def _at_work(api: KubernetesApi) -> bool:
     """Return whether all policies act: each is compiled some time after it was created.
 
-    An apply configuration of a kind whose CRD is new is answered 503 for up to a minute.
+    For some seconds after a CRD was created, objects of its kind that a policy changes are refused: 503.
     """
     stamped, labelled = _born(api, pod(LABEL, JOB)), _label(api, "variants-in", job())
     probe = jobset(replicated_job("worker"))
