@@ -137,14 +137,14 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     with ThreadPoolExecutor(GATES_AT_ONCE) as threads:
         # Each with a copy of the context, by which its span belongs to that of the event.
         tries = [
-            threads.submit(copy_context().run, _carry_out_alone, cluster, action, manager)
+            threads.submit(copy_context().run, in_order, cluster, replace(plan, actions=(action,)), manager)
             for action in plan.actions
         ]
     done: list[Action] = []
     failure: errors.ClusterError | None = None
     for tried in tries:
         try:
-            done += tried.result()
+            done += tried.result().actions
         except errors.ClusterError as error:
             # Of an Invalid with this text a new pod of another UID has the name.
             if not (isinstance(error, errors.Gone) or "metadata.uid" in error.message):
@@ -152,11 +152,3 @@ def in_parallel(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     if failure is not None:
         raise failure
     return replace(plan, actions=tuple(done))
-
-
-def _carry_out_alone(cluster: Cluster, action: Action, manager: str) -> list[Action]:
-    execution = _Execution(cluster, manager)
-    execution.carry_out(action)
-    if execution.refusal is not None:
-        raise execution.refusal
-    return execution.done
