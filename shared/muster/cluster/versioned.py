@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from muster.cluster import errors
 from muster.cluster.interface import POLICY_NAMESPACE, Object, Objects, RawCluster
@@ -66,7 +66,9 @@ class Versioned:
 
         def send(served: Resource) -> Object:
             versioned = replace(target, api_version=served.api_version)
-            body = None if action.body is None else _to_served(served, action.body)
+            body = action.body
+            if body is not None and served.group == versions.GROUP:
+                body = versions.to_served(SchedulingApi(served.version), body)
             return self._cluster.write(replace(action, target=versioned, body=body), manager)
 
         return versions.from_served(self._with_served_version(resource, send))
@@ -91,8 +93,3 @@ class Versioned:
                 raise
             self.refresh()
             return call(self._served(resource))
-
-
-def _to_served(served: Resource, body: Any) -> Any:
-    is_object = served.group == versions.GROUP and isinstance(body, Mapping)
-    return versions.to_served(SchedulingApi(served.version), body) if is_object else body
