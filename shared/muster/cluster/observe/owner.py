@@ -87,11 +87,10 @@ def read_chain(cluster: Cluster, ref: ObjectRef) -> Chain:
     """Return the objects from one up to its root owner."""
     kind = kind_of(ref)
     if kind is None:
-        body = cluster.get(by_kind(ref.api_version, ref.kind), ref.name, ref.namespace)
-        above = _owner_ref(body, ref)
-        if body is None or above is None:
-            return Chain()
-        return replace(read_chain(cluster, above), subject=_VIEWS.get(ref.kind, KubernetesObject).read(body))
+        view = _VIEWS.get(ref.kind, KubernetesObject)
+        subject = read.get(cluster, view, by_kind(ref.api_version, ref.kind), ref)
+        above = None if subject is None else _owner_ref(subject)
+        return Chain() if above is None else replace(read_chain(cluster, above), subject=subject)
     owner_object = read.get(cluster, kind.view, kind.resource, ref)
     if owner_object is None:
         return Chain()
@@ -115,17 +114,14 @@ def _runner_of(cluster: Cluster, root: OwnerObject, kind: OwnerKind) -> OwnerObj
     return runner if controller and controller.uid == root.metadata.uid else None
 
 
-def _owner_ref(body: Object | None, ref: ObjectRef) -> ObjectRef | None:
+def _owner_ref(created: KubernetesObject) -> ObjectRef | None:
     """Return the owner of a pod, group or Workload; a user's Workload may name it by controllerRef alone."""
-    if body is None or (ref.uid and body["metadata"]["uid"] != ref.uid):
-        return None
-    if ref.kind == WORKLOADS.kind:
-        named = Workload.read(body).spec.controller_ref
-        kind = owner_kind(named.api_group, named.kind)
-        if kind is not None:
-            return ObjectRef(f"{named.api_group}/", named.kind, ref.namespace, named.name)
-    controller = KubernetesObject.read(body).metadata.controller
-    return None if controller is None or kind_of(controller) is None else controller.ref_in(ref.namespace)
+    controller, namespace = created.metadata.controller, created.metadata.namespace
+    if isinstance(created, Workload):
+        named = created.spec.controller_ref
+        if owner_kind(named.api_group, named.kind) is not None:
+            return ObjectRef(f"{named.api_group}/", named.kind, namespace, named.name)
+    return None if controller is None or kind_of(controller) is None else controller.ref_in(namespace)
 
 
 def _live_owner(
