@@ -36,7 +36,7 @@ class DeadLetters:
         self.settings = settings
         self.in_flight = InFlight()
         self.metrics = Metrics(NAME, lambda: self.in_flight.count)
-        self._cluster, self._clock = cluster, clock
+        self.cluster, self._clock = cluster, clock
         self.namespace = settings.dead_letter_namespace or own_namespace()
         self._kept: list[str] | None = None
         self._lock = Lock()
@@ -70,7 +70,7 @@ class DeadLetters:
             if self._kept is None:
                 self._kept = self._stored()
         try:
-            self._cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
+            self.cluster.write(Action(Verb.CREATE, self._ref(letter.name), config_map), self.manager)
         except AlreadyExists:
             return Outcome(OutcomeKind.NOTHING, Reason.DEAD_LETTER_STORED, message)
         except Gone as error:
@@ -80,13 +80,13 @@ class DeadLetters:
             self._kept.append(letter.name)
             while len(self._kept) > self.settings.dead_letter_limit:
                 # Does nothing if the letter was redriven meanwhile.
-                self._cluster.write(Action(Verb.DELETE, self._ref(self._kept[0])), self.manager)
+                self.cluster.write(Action(Verb.DELETE, self._ref(self._kept[0])), self.manager)
                 del self._kept[0]
         return Outcome(OutcomeKind.DONE, Reason.DEAD_LETTER_STORED, message, actions=1)
 
     def _stored(self) -> list[str]:
         """Return the names of the stored letters, oldest first."""
-        config_maps = self._cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
+        config_maps = self.cluster.list(CONFIGMAPS, self.namespace, labels=dead_letters.SELECTOR)
         found = [body["metadata"] for body in config_maps]
         letters = sorted((of.get("creationTimestamp", ""), of["name"]) for of in found)
         return [name for _, name in letters if name.startswith(dead_letters.PREFIX)]

@@ -14,7 +14,7 @@ from muster.cluster.interface import FROM_CACHE, Cluster, Object, Objects
 from muster.objects.resources import Resource, SchedulingApi, by_kind
 from muster.policy.model import Action
 from muster.runtime.memory import KINDS, Memory
-from muster.runtime.telemetry.tracing import Spans, no_spans
+from muster.runtime.telemetry.tracing import Spans
 
 T = TypeVar("T")
 
@@ -33,16 +33,15 @@ class DeadlineClient:
         self,
         cluster: Cluster,
         seconds: float,
-        on_call: CallListener = lambda _verb, _resource, _status: None,
-        spans: Spans = no_spans,
-        memory: Memory | None = None,
+        on_call: CallListener,
+        spans: Spans,
+        memory: Memory,
     ) -> None:
         self._cluster = cluster
         self.policy_namespace = cluster.policy_namespace
         self._seconds = seconds
         self._end = time.monotonic() + seconds
-        self._on_call, self._spans = on_call, spans
-        self._memory = memory or Memory()
+        self._on_call, self._spans, self._memory = on_call, spans, memory
         self._lock = Lock()
         self.calls = 0
         self.newest = False

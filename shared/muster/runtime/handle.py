@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from threading import Condition
 from typing import Any
 
@@ -111,7 +110,7 @@ class Handler:
         self.namespace = settings.namespace
         self.in_flight = InFlight()
         self.metrics = Metrics(step.name, lambda: self.in_flight.count)
-        self._cluster = cluster
+        self.cluster = cluster
         self._clock = clock
         self._spans = tracing.configured(settings.traces, step.name) if spans is None else spans
         self._runs, self._memory = Runs(), Memory()
@@ -122,7 +121,7 @@ class Handler:
         with self.in_flight, self._spans(self.name, headers) as add_attributes:
             started = time.perf_counter()
             seconds = self.settings.deadline_seconds
-            cluster = DeadlineClient(self._cluster, seconds, self.metrics.called, self._spans, self._memory)
+            cluster = DeadlineClient(self.cluster, seconds, self.metrics.called, self._spans, self._memory)
             event: Event | None = None
             reply: HTTPMessage | None = None
             about = logs.claimed(headers)
@@ -159,9 +158,7 @@ class Handler:
         if isinstance(subject, NoOp):
             return Outcome(OutcomeKind.NOTHING, subject.reason, subject.message)
         cluster.expects_new = True
-        run = partial(self._run, cluster, subject)
-        outcome, is_shared = self._runs.outcome(subject, cluster.seconds_left, run)
-        return replace(outcome, actions=0, reply=None) if is_shared else outcome
+        return self._runs.outcome(subject, cluster.seconds_left, lambda: self._run(cluster, subject))
 
     def _run(self, cluster: DeadlineClient, subject: ObjectRef) -> Outcome:
         outcome = run_step(self.step, cluster, subject, self._clock, self._spans)

@@ -7,7 +7,7 @@ from typing import Any
 from a2wsgi import WSGIMiddleware
 
 from muster.runtime import config
-from muster.runtime.http.readiness import State
+from muster.runtime.http.app import State
 from muster.runtime.serve import Functions
 from muster.runtime.step import Step
 from muster.runtime.telemetry import logs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event, Lock
 
 from muster.runtime.deadline_client import DeadlineExceeded
@@ -15,6 +15,11 @@ from muster.runtime.outcome import Outcome
 class _Run:
     ended: Event = field(default_factory=Event)
     outcome: Outcome | None = None
+
+    def wait(self, end: float) -> None:
+        """Wait for the end of this run, at most until `end` (of time.monotonic)."""
+        if not self.ended.wait(max(0.0, end - time.monotonic())):
+            raise DeadlineExceeded("another run on the object took until the deadline")
 
 
 class Runs:
@@ -29,8 +34,10 @@ class Runs:
         self._runs: dict[Hashable, list[_Run]] = {}
         """Of each object the run in work, and the next one."""
 
-    def outcome(self, key: Hashable, seconds: float, run: Callable[[], Outcome]) -> tuple[Outcome, bool]:
-        """Return the outcome of a run on an object that begins after this call, and whether it is shared.
+    def outcome(self, key: Hashable, seconds: float, run: Callable[[], Outcome]) -> Outcome:
+        """Return the outcome of a run on an object that begins after this call.
+
+        Writes and reply are those of the event that began the run; others that share it have none.
 
         Raises:
             DeadlineExceeded: no run could begin, or end, within `seconds`.
@@ -38,30 +45,23 @@ class Runs:
         end = time.monotonic() + seconds
         while True:
             with self._lock:
-                runs = self._runs.setdefault(key, [])
-                before = runs[0] if runs else None
-                is_shared = len(runs) > 1
-                mine = runs[1] if is_shared else _Run()
-                if not is_shared:
-                    runs.append(mine)
-            if not is_shared:
-                return self._run(key, before, mine, end, run), False
-            if not mine.ended.wait(max(0.0, end - time.monotonic())):
-                raise DeadlineExceeded("another run on the object took until the deadline")
-            if mine.outcome is not None:
-                return mine.outcome, True
-
-    def _run(
-        self, key: Hashable, before: _Run | None, mine: _Run, end: float, run: Callable[[], Outcome]
-    ) -> Outcome:
+                before = tuple(self._runs.setdefault(key, []))
+                if len(before) <= 1:
+                    mine = _Run()
+                    self._runs[key].append(mine)
+                    break
+            shared = before[1]
+            shared.wait(end)
+            if shared.outcome is not None:
+                return replace(shared.outcome, actions=0, reply=None)
         try:
-            if before is not None and not before.ended.wait(max(0.0, end - time.monotonic())):
-                raise DeadlineExceeded("another run on the object took until the deadline")
-            outcome = mine.outcome = run()
+            for in_work in before:
+                in_work.wait(end)
+            mine.outcome = run()
+            return mine.outcome
         finally:
             with self._lock:
                 self._runs[key].remove(mine)
                 if not self._runs[key]:
                     del self._runs[key]
             mine.ended.set()
-        return outcome

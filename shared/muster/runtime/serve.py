@@ -17,13 +17,12 @@ from typing import Any, Self
 
 import waitress
 
-from muster.cluster.interface import RawCluster
 from muster.runtime import config, dead_letter, steps
 from muster.runtime.config import Settings
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
-from muster.runtime.http.app import Receiver, app_of, path_of, wall_clock
-from muster.runtime.http.readiness import Readiness, State
+from muster.runtime.http.app import Receiver, State, app_of, path_of, wall_clock
+from muster.runtime.http.readiness import Readiness
 from muster.runtime.http.responses import BODY_LIMIT
 from muster.runtime.step import Step
 from muster.runtime.telemetry import logs
@@ -35,27 +34,17 @@ LARGEST_BODY = 4 * BODY_LIMIT
 class Functions:
     """The functions of one process: each at a path of its own, a single one also at `/`."""
 
-    def __init__(self, *functions: tuple[Receiver, RawCluster]) -> None:
-        self._receivers = [receiver for receiver, _ in functions]
-        self._readiness = {
-            of.name: Readiness(cluster, of.name, of.manager, of.permissions, of.namespace)
-            for of, cluster in functions
-        }
-        self.name = self._receivers[0].name if len(functions) == 1 else "muster"
-        self.settings = self._receivers[0].settings
-        self.app = app_of(self._receivers, self.last_known)
+    def __init__(self, *receivers: Receiver) -> None:
+        self._receivers = receivers
+        self._readiness = {receiver.name: Readiness(receiver) for receiver in receivers}
+        self.name = receivers[0].name if len(receivers) == 1 else "muster"
+        self.settings = receivers[0].settings
+        self.app = app_of(receivers, self.last_known)
 
     @classmethod
     def connected(cls, steps: Sequence[Step | None], settings: Settings) -> Self:
         """Return the functions of steps, connected to the configured cluster; None keeps dead letters."""
-        functions: list[tuple[Receiver, RawCluster]] = []
-        for step in steps:
-            cluster = config.connect(settings, dead_letter.MANAGER if step is None else step.manager)
-            if step is None:
-                functions.append((DeadLetters(cluster, settings, wall_clock), cluster))
-            else:
-                functions.append((Handler(step, cluster, settings, wall_clock), cluster))
-        made = cls(*functions)
+        made = cls(*(_receiver(step, settings) for step in steps))
         made.last_known()  # begins the check before the first probe, so that problems are logged at once
         return made
 
@@ -70,6 +59,12 @@ class Functions:
         end = time.monotonic() + self.settings.deadline_seconds
         for receiver in self._receivers:
             receiver.in_flight.wait_until_none(max(0.0, end - time.monotonic()))
+
+
+def _receiver(step: Step | None, settings: Settings) -> Receiver:
+    if step is None:
+        return DeadLetters(config.connect(settings, dead_letter.MANAGER), settings, wall_clock)
+    return Handler(step, config.connect(settings, step.manager), settings, wall_clock)
 
 
 def server_of(app: Any, threads: int, **listening: Any) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from random import Random
 from typing import TypeVar
@@ -61,9 +60,7 @@ class Sweeps:
         Raises:
             DeadlineExceeded: the one in work took until the deadline.
         """
-        key, seconds = "sweep", cluster.seconds_left
-        outcome, is_shared = self._runs.outcome(key, seconds, lambda: self._continue(cluster, event))
-        return replace(outcome, actions=0, reply=None) if is_shared else outcome
+        return self._runs.outcome("sweep", cluster.seconds_left, lambda: self._continue(cluster, event))
 
     def _continue(self, cluster: DeadlineClient, event: Sweep) -> Outcome:
         cluster.refresh()

@@ -119,8 +119,7 @@ def a_handler(step: Step | None = None, cluster: Any = None, **settings: Any) ->
 
 def a_client(step: Step | None = None, cluster: Any = None, **settings: Any) -> FlaskClient:
     """A client of the app of that step."""
-    cluster = cluster or FakeCluster()
-    return Functions((a_handler(step, cluster, **settings), cluster)).app.test_client()
+    return Functions(a_handler(step, cluster, **settings)).app.test_client()
 
 
 def an_event(**change: Any) -> tuple[dict[str, str], bytes]:

@@ -13,12 +13,14 @@ from werkzeug.wsgi import get_input_stream
 
 from muster.runtime.dead_letter import DeadLetters
 from muster.runtime.handle import Handler
-from muster.runtime.http.readiness import State
 from muster.runtime.http.responses import BODY_LIMIT
 from muster.runtime.telemetry.metrics import CONTENT_TYPE, exposition_of
 
 Receiver = Handler | DeadLetters
 """What answers the events of one function."""
+
+State = tuple[bool, str]
+"""Whether functions are ready, and a message."""
 
 
 def wall_clock() -> datetime:

@@ -6,18 +6,15 @@ import time
 from threading import Lock, Thread
 
 from muster.cluster.errors import ClusterError
-from muster.cluster.interface import RawCluster
-from muster.cluster.permissions import Permissions, missing_permissions
+from muster.cluster.permissions import missing_permissions
 from muster.objects.versions import GROUP, HOW_TO_SWITCH_ON, choose
 from muster.policy.reasons import Reason
+from muster.runtime.http.app import Receiver, State
 from muster.runtime.telemetry.logs import LOGGER
 
 FRESH_SECONDS = 5.0
 
 _NOT_SERVED = f"{HOW_TO_SWITCH_ON}; until then jobs with group labels run as plain jobs"
-
-State = tuple[bool, str]
-"""Whether the function is ready, and a message."""
 
 
 class Readiness:
@@ -27,16 +24,8 @@ class Readiness:
     API server answers; missing APIs and permissions are in the message only.
     """
 
-    def __init__(
-        self,
-        cluster: RawCluster,
-        function: str = "",
-        manager: str = "muster",
-        permissions: Permissions = frozenset(),
-        namespace: str = "",
-    ) -> None:
-        self._cluster, self._namespace = cluster, namespace
-        self._function, self._manager, self._not_granted = function, manager, permissions
+    def __init__(self, function: Receiver) -> None:
+        self._function, self._not_granted = function, function.permissions
         self._logged_message = ""
         self._asking = Lock()
         self._known: State = (False, "the API server has not answered yet")
@@ -45,7 +34,7 @@ class Readiness:
     def ask(self) -> State:
         """Check now; takes as long as the API server does."""
         try:
-            served = choose(self._cluster.served_versions(GROUP)).served
+            served = choose(self._function.cluster.served_versions(GROUP)).served
             problems = ["" if served else _NOT_SERVED, self._not_allowed()]
         except ClusterError as error:
             self._known = (False, f"{type(error).__name__}: {error.message}")
@@ -68,14 +57,15 @@ class Readiness:
             self._asking.release()
 
     def _not_allowed(self) -> str:
-        of = self._cluster, self._not_granted, self._namespace, self._manager
+        function, namespace = self._function, self._function.namespace
+        of = function.cluster, self._not_granted, namespace, function.manager
         self._not_granted = missing_permissions(*of)
         missing = ", ".join(sorted(map(str, self._not_granted)))
-        where = f"in namespace {self._namespace}" if self._namespace else "in all namespaces"
+        where = f"in namespace {namespace}" if namespace else "in all namespaces"
         message = f"may not {missing} {where}: apply the roles of its version" if missing else ""
         if message != self._logged_message:
             reason = Reason.PERMISSION_MISSING if message else Reason.PERMISSIONS_GRANTED
-            fields = {"step": self._function, "reason": reason}
+            fields = {"step": function.name, "reason": reason}
             log = LOGGER.error if message else LOGGER.info
             log("%s", message or "all permissions are granted", extra={"fields": fields})
             self._logged_message = message
