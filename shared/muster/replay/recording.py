@@ -113,7 +113,7 @@ class MomentWriter:
         for spec in self._specs:
             for kind in spec.kinds:
                 # Of ConfigMaps only those with policies and copies of runtimes are written.
-                if not kind.is_of(CONFIGMAPS.group, CONFIGMAPS.plural):
+                if kind.resource.kind != CONFIGMAPS.kind:
                     yield from self._of_kind(kind, namespaces_of(spec, self._client))
 
     def _of_kind(self, kind: WatchedKind, namespaces: Sequence[str]) -> Iterator[Object]:

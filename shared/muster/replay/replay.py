@@ -42,7 +42,7 @@ class NeverQuietError(Exception):
 @cache
 def _wiring_of(overlay: Path) -> Wiring:
     """Return the triggers of an overlay, without its PingSources."""
-    return Wiring.from_manifests(load_beside_muster(overlay)).without_timers()
+    return Wiring.from_manifests(load_beside_muster(overlay))
 
 
 @cache

@@ -111,10 +111,6 @@ class WatchedKind:
     resource: Resource
     selector: str = ""
 
-    def is_of(self, group: str, plural: str) -> bool:
-        """Whether this is the kind of a resource."""
-        return (self.resource.group, self.resource.plural) == (group, plural)
-
 
 @dataclass(frozen=True)
 class SourceSpec:
@@ -150,12 +146,6 @@ class SourceSpec:
         )
 
 
-def guess_resource(api_version: str, kind: str, *, namespaced: bool = True) -> Resource:
-    """Return the resource of a kind, guessing the plural as the controller of ApiServerSource does."""
-    group, _, version = api_version.rpartition("/")
-    return Resource(group, version, guess_plural(kind), kind, namespaced=namespaced)
-
-
 def selector_text(selector: Mapping[str, Any]) -> str:
     """Return a LabelSelector as the query parameter labelSelector; empty selects everything."""
     parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
@@ -164,16 +154,15 @@ def selector_text(selector: Mapping[str, Any]) -> str:
 
 
 def _watched(entry: Mapping[str, Any]) -> WatchedKind:
-    resource = guess_resource(entry["apiVersion"], entry["kind"])
+    """Return a watched kind, with its plural guessed as the controller of ApiServerSource does."""
+    group, _, version = entry["apiVersion"].rpartition("/")
+    resource = Resource(group, version, guess_plural(entry["kind"]), entry["kind"])
     return WatchedKind(resource, selector_text(entry.get("selector") or {}))
 
 
 def _expression(requirement: Mapping[str, Any]) -> str:
-    key, operator, values = (
-        requirement["key"],
-        requirement["operator"],
-        ",".join(requirement.get("values", [])),
-    )
+    key, operator = requirement["key"], requirement["operator"]
+    values = ",".join(requirement.get("values", []))
     texts: dict[str, str] = {
         "Exists": key,
         "DoesNotExist": f"!{key}",
@@ -190,7 +179,6 @@ RETRY_SECONDS = 1.0
 
 _CHANGES = {"ADDED": ChangeType.ADD, "MODIFIED": ChangeType.UPDATE, "DELETED": ChangeType.DELETE}
 _BOOKMARK = "BOOKMARK"
-_log = logging.getLogger(__name__)
 
 
 class Source:

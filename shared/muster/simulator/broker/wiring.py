@@ -99,10 +99,6 @@ class Wiring:
             pings=tuple(map(_ping, pings)),
         )
 
-    def without_timers(self) -> Wiring:
-        """Return a copy without PingSources, for replays."""
-        return replace(self, pings=())
-
 
 class PingTimer:
     """A thread for each PingSource that publishes its event on schedule."""

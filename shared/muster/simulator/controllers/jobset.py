@@ -19,9 +19,10 @@ from muster.simulator.controllers.fields import (
     controller_of,
     controller_reference,
     is_deleting,
+    is_true,
     key_of,
     labels_of,
-    timestamp,
+    with_condition,
 )
 from muster.simulator.controllers.job.pods import finished_type
 from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
@@ -183,18 +184,9 @@ def dependencies_met(jobset: Object, rjob: Object, status: Object) -> bool:
 
 def set_condition(status: Object, new: Object, now: float) -> None:
     """Set a condition in a status (updateCondition); a new condition with status False is not added."""
-    conditions = list(status.get("conditions") or [])
-    old = condition(conditions, new["type"])
-    if old is None and new["status"] != "True":
-        return
-    changed = old is None or old["status"] != new["status"]
-    since = timestamp(now) if old is None or changed else old["lastTransitionTime"]
-    entry = {**new, "lastTransitionTime": since}
-    if old is None:
-        conditions.append(entry)
-    else:
-        conditions[[other["type"] for other in conditions].index(new["type"])] = entry
-    status["conditions"] = conditions
+    conditions = status.get("conditions")
+    if new["status"] == "True" or condition(conditions, new["type"]):
+        status["conditions"] = with_condition(conditions, new, now)
 
 
 def end_restarting(status: Object, reason: str, message: str, now: float) -> None:
@@ -305,7 +297,7 @@ def sync(jobset: Object, jobs: list[Object], now: float) -> Result:
 
 def _reconcile(jobset: Object, children: _Children, status: Object, now: float) -> tuple[Write, ...]:
     """Return the writes to Jobs, in the order of upstream's reconcile; sets conditions in `status`."""
-    if any((condition(status.get("conditions"), kind) or {}).get("status") == "True" for kind in FINISHED):
+    if any(is_true(status.get("conditions"), kind) for kind in FINISHED):
         return _deletions(children.active)
     deleted = _deletions(children.previous)
     suspended = bool(jobset["spec"].get("suspend"))

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from muster.cluster.interface import Object
 from muster.objects.resources import COMPOSITE_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource
-from muster.simulator.controllers.fields import condition, is_deleting, key_of, node_of, timestamp
+from muster.simulator.controllers.fields import condition, is_deleting, key_of, node_of, with_condition
 from muster.simulator.controllers.loop import Cache, Key, ReconcileRequest
 from muster.simulator.controllers.scheduler.nodes import FitError, Nodes
 from muster.simulator.controllers.scheduler.tree import (
@@ -133,17 +133,10 @@ def _group_condition(leaf: GroupTree, status: str, reason: str, message: str, no
     old = condition((leaf.item.get("status") or {}).get("conditions"), kind)
     if old and (old["status"] == "True" or (old["reason"], old.get("message", "")) == (reason, message)):
         return
-    new = {
-        "type": kind,
-        "status": status,
-        "reason": reason,
-        "message": message[:MAX_MESSAGE_LENGTH],
-        "lastTransitionTime": timestamp(now),
-    }
-    if old and old["status"] == status:
-        new["lastTransitionTime"] = old["lastTransitionTime"]
+    new = {"type": kind, "status": status, "reason": reason, "message": message[:MAX_MESSAGE_LENGTH]}
+    written = with_condition([old] if old else [], new, now)
     served = OLD_POD_GROUPS if leaf.item["apiVersion"] == OLD_POD_GROUPS.api_version else POD_GROUPS
-    yield strategic_status(served, leaf.item, {"conditions": [new]}, SCHEDULER)
+    yield strategic_status(served, leaf.item, {"conditions": written}, SCHEDULER)
 
 
 def _rejection(pod: Object, message: str, now: float) -> Iterator[Write]:
@@ -157,11 +150,9 @@ def _rejection(pod: Object, message: str, now: float) -> Iterator[Write]:
         "reason": "Unschedulable",
         "message": message,
         "lastProbeTime": None,
-        "lastTransitionTime": timestamp(now),
     }
-    if old and old["status"] == "False" and old.get("lastTransitionTime"):
-        new["lastTransitionTime"] = old["lastTransitionTime"]
-    yield strategic_status(PODS, pod, {"conditions": [new]}, SCHEDULER)
+    written = with_condition([old] if old else [], new, now)
+    yield strategic_status(PODS, pod, {"conditions": written}, SCHEDULER)
     yield RecordEvent(pod, "Warning", "FailedScheduling", message, COMPONENT)
 
 
