@@ -12,7 +12,7 @@ from muster.events.parse import ResourceEvent, owner_of
 from muster.events.predicates import ADD, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, EVENTS, POD_GROUPS
-from muster.policy.model import NoOp, Plan
+from muster.policy.model import NoOp
 from muster.policy.plans.create_pod_groups import as_executed, plan_pod_groups
 from muster.policy.resolve import OwnerGroups
 from muster.policy.tree.members import LiveMembers
@@ -32,17 +32,12 @@ def observe(cluster: Cluster, subject: ObjectRef) -> OwnerGroups:
     return OwnerGroups(resolved, read_groups(cluster, live, resolved))
 
 
-def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Execute the plan; the reply names the groups that were really created."""
-    return as_executed(execute.in_order(cluster, plan, manager))
-
-
 STEP = Step(
     name="create_pod_groups",
     predicate=predicate,
     observe=observe,
     plan=plan_pod_groups,
-    execute=create,
+    execute=execute.in_order_then(as_executed),
     other_events=owner_of,
     swept=sweep.owners,
     lists=sweep.groups_and_owners(),

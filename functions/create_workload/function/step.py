@@ -14,7 +14,7 @@ from muster.events.parse import ResourceEvent
 from muster.events.predicates import ADD, not_for_step, owner_to_group
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import COMPOSITE_POD_GROUPS, POD_GROUPS, PODS, PRIORITY_CLASSES, WORKLOADS
-from muster.policy.model import NoOp, Plan
+from muster.policy.model import NoOp
 from muster.policy.plans.create_workload import WorkloadInputs, as_executed, needs_members, plan_workload
 from muster.policy.plans.orphans import OrphanInputs
 from muster.policy.tree.members import LiveMembers
@@ -39,17 +39,12 @@ def observe(cluster: Cluster, subject: ObjectRef) -> WorkloadInputs | OrphanInpu
     return replace(inputs, members=LiveMembers(pods=pods, groups=groups))
 
 
-def create(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Execute the plan; its reason says whether the API server refused the Workload."""
-    return as_executed(execute.in_order(cluster, plan, manager))
-
-
 STEP = Step(
     name="create_workload",
     predicate=predicate,
     observe=observe,
     plan=plan_workload,
-    execute=create,
+    execute=execute.in_order_then(as_executed),
     swept=sweep.owners_and_orphans,
     lists=(sweep.WAITING_PODS, *sweep.groups_and_owners()),
     permissions=permissions.READ_OWNERS

@@ -11,7 +11,7 @@ from muster.events.predicates import ADD, UPDATE, not_for_step
 from muster.objects.meta import ObjectRef
 from muster.objects.resources import CLUSTER_TRAINING_RUNTIMES, EVENTS, TRAINING_RUNTIMES, by_kind
 from muster.policy.groups.manifests import CLUSTER_SCOPED_EVENTS
-from muster.policy.model import NoOp, Plan
+from muster.policy.model import NoOp
 from muster.policy.plans.mark_runtime import RuntimeInputs, as_executed, needs_events, plan_runtime
 from muster.runtime.step import Step
 
@@ -36,17 +36,12 @@ def observe(cluster: Cluster, subject: ObjectRef) -> RuntimeInputs:
     return RuntimeInputs(subject, body, frozenset(event["metadata"]["name"] for event in events))
 
 
-def mark(cluster: Cluster, plan: Plan, manager: str) -> Plan:
-    """Replace the runtime; if the API server refuses it, create an Event with its message."""
-    return as_executed(execute.in_order(cluster, plan, manager))
-
-
 STEP = Step(
     name="mark_runtime",
     predicate=predicate,
     observe=observe,
     plan=plan_runtime,
-    execute=mark,
+    execute=execute.in_order_then(as_executed),
     swept=lambda cluster, namespace: sweep.objects_of(cluster, namespace, *RUNTIMES),
     lists=tuple(map(sweep.Listing, RUNTIMES)),
     permissions=may("get list update", *RUNTIMES) | may("list create", EVENTS),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
@@ -43,6 +44,11 @@ def in_order(cluster: Cluster, plan: Plan, manager: str) -> Plan:
     if execution.refusal is not None:
         raise execution.refusal
     return replace(plan, actions=tuple(execution.done))
+
+
+def in_order_then(as_executed: Callable[[Plan], Plan]) -> Callable[[Cluster, Plan, str], Plan]:
+    """Return `in_order`, after which a function tells what became of the plan: its reason and reply."""
+    return lambda cluster, plan, manager: as_executed(in_order(cluster, plan, manager))
 
 
 class _WriteLimitReachedError(Exception):
