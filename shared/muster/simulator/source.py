@@ -303,7 +303,7 @@ class _Stream:
         """Set the resourceVersion from a list, whose objects are not sent."""
         while not self._stopping.is_set():
             try:
-                self._version = self._cluster.list_version(
+                _, self._version = self._cluster.list_with_version(
                     self.kind.resource, self._namespace, labels=self.kind.selector
                 )
             except ClusterError as error:

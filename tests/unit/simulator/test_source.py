@@ -31,9 +31,9 @@ class _Cluster:
         """What every group-version serves."""
         return 200, {"resources": [{"name": name, "namespaced": True} for name in ("jobs", "pods")]}
 
-    def list_version(self, *_: Any, **__: Any) -> str:
+    def list_with_version(self, *_: Any, **__: Any) -> tuple[list[Object], str]:
         """From where to watch; each list is newer than the one before."""
-        return self.versions.pop(0)
+        return [], self.versions.pop(0)
 
     def watch(
         self, resource: Resource, namespace: str = "", *, labels: str, resource_version: str, **_: Any

@@ -102,12 +102,6 @@ class Client:
             if not position["continue"]:
                 return objects, metadata["resourceVersion"]
 
-    def list_version(self, resource: Resource, namespace: str = "", *, labels: str = "") -> str:
-        """Return the resourceVersion of a list, from which a watch sees later changes; reads one object."""
-        query = {"labelSelector": labels, "limit": "1"}
-        answer = self._call("GET", resource.path(namespace=namespace), query=query)
-        return str(answer["metadata"]["resourceVersion"])
-
     def write(self, action: Action, manager: str) -> Object:
         """Carry out one action, in the version that its target names."""
         target = action.target
