@@ -42,6 +42,9 @@ GOOD = [
     _pod("b", node="n2"),
 ]
 
+SUSPENDED = [*GOOD[:-1], ("Pod", "DELETED", GOOD[-2][2]), GOOD[-1], ("Pod", "DELETED", GOOD[-1][2])]
+"""A Job that is suspended while the scheduler binds its pods."""
+
 
 def _timeline(changes: Sequence[Change], seconds_between: float = 0.01) -> list[Entry]:
     """Number changes in the order in which they are written down."""
@@ -75,7 +78,8 @@ def _tree() -> list[Change]:
 
 @pytest.mark.parametrize("law", laws.LAWS)
 @pytest.mark.parametrize(
-    "changes", [GOOD, [*_tree(), _below("b", "right"), _below("a", "left"), _below("a", "left", node="n1")]]
+    "changes",
+    [GOOD, SUSPENDED, [*_tree(), _below("b", "right"), _below("a", "left"), _below("a", "left", node="n1")]],
 )
 def test_a_gang_that_is_bound_as_it_should_be_breaks_no_law(law: Law, changes: list[Change]) -> None:
     """Every pod that a gang needs is there and ungated before the first is bound."""

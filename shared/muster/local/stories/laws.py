@@ -18,8 +18,12 @@ BINDING_SECONDS = 5.0
 
 
 def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
-    """When the first pod of a gang is bound, at least minCount of its pods exist without a gate."""
+    """When the first pod of a gang is bound, at least minCount of its pods exist without a gate.
+
+    The scheduler placed all of them then: one may be bound while others are being deleted.
+    """
     violations, pods, groups = [], dict[str, Object](), dict[str, Object]()
+    placed = set[str]()
     for entry in entries:
         if entry.kind == "PodGroup":
             apply_entry(groups, entry)
@@ -27,12 +31,17 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
             continue
         before = pods.get(entry.name, {})
         apply_entry(pods, entry)
+        if entry.change == "DELETED":
+            placed.discard(entry.name)
+            continue
         group = group_of(entry.object)
-        if not group or _node(before) or not _node(entry.object) or entry.change == "DELETED":
+        if not group or _node(before) or not _node(entry.object):
             continue
         required = min_count(groups.get(group))
-        members = [pod for pod in pods.values() if group_of(pod) == group and not gates(pod)]
-        if len(members) < required:
+        members = {name for name, pod in pods.items() if group_of(pod) == group and not gates(pod)}
+        if len(members) >= required:
+            placed |= members
+        elif entry.name not in placed:
             violations.append(
                 f"{entry.name} was bound when {len(members)} of {required} pods of {group} could be"
             )
