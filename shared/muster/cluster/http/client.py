@@ -32,6 +32,7 @@ class Client:
     def __init__(self, configuration: Configuration, *, user_agent: str = "muster") -> None:
         self._connections = Connections(configuration, user_agent)
         self.user_agent = user_agent
+        self.url = self._connections.url
 
     @classmethod
     def for_server(cls, url: str, *, user_agent: str = "muster") -> Self:
@@ -46,11 +47,6 @@ class Client:
         configuration = Configuration()
         load_incluster_config(client_configuration=configuration)
         return cls(configuration, user_agent=user_agent)
-
-    @property
-    def url(self) -> str:
-        """The URL of the API server, without user name and password."""
-        return self._connections.url
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         """Return the live object, or None if there is none of that name."""

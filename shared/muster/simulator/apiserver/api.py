@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import Any, Self
 
 from muster.simulator.apiserver import discovery, kinds, schemas
-from muster.simulator.apiserver.collector import DEFINITIONS, NAMESPACES, Collector
+from muster.simulator.apiserver.admission.chain import NAMESPACES
+from muster.simulator.apiserver.collector import DEFINITIONS, Collector
 from muster.simulator.apiserver.fields import defaults
 from muster.simulator.apiserver.fields.decoding import Decoder
 from muster.simulator.apiserver.handlers import reads
@@ -77,7 +78,7 @@ class ApiServer:
         self._calls: Counter[tuple[str, str, str]] = Counter()
         self._counting = threading.Lock()
         self._deleter = Deleter(self.store)
-        self._collector = Collector(self.store, self.registry, self._deleter, self._undefine)
+        self._collector = Collector(self.store, self.registry, self._deleter)
         self.store.on_change = self._collector.enqueue
         self._ensure_namespaces(INITIAL_NAMESPACES)
         for name, value in SYSTEM_CLASSES.items():
@@ -179,9 +180,6 @@ class ApiServer:
     def _define(self, definition: Object) -> None:
         definition["status"] = kinds.established(definition)
         self.registry.define(name_of(definition), kinds.kinds_of(definition, self._meta))
-
-    def _undefine(self, name: str) -> None:
-        self.registry.define(name, ())
 
     def load(self, objects: Iterable[Object]) -> None:
         """Store recorded objects unchanged: their uid, resourceVersion, status and times are kept.

@@ -8,19 +8,16 @@ events. Source (v1.37.1): `pkg/controller/{garbagecollector,namespace,scheduling
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
-from muster.simulator.apiserver.admission.chain import FINALIZER
+from muster.simulator.apiserver.admission.chain import FINALIZER, NAMESPACES, POD_GROUPS
 from muster.simulator.apiserver.handlers.deletes import FOREGROUND, ORPHAN, DeleteOptions, Deleter
-from muster.simulator.apiserver.kinds import SCHEDULING, Kind, Registry
+from muster.simulator.apiserver.kinds import Kind, Registry
 from muster.simulator.apiserver.objects import Object, at, name_of, namespace_of, uid_of
 from muster.simulator.apiserver.refusals import ApiError
 from muster.simulator.apiserver.store import GroupResource, ObjectChange, ObjectRecord, Store
 
-NAMESPACES: GroupResource = ("", "namespaces")
 PODS: GroupResource = ("", "pods")
-POD_GROUPS: GroupResource = (SCHEDULING, "podgroups")
 DEFINITIONS: GroupResource = ("apiextensions.k8s.io", "customresourcedefinitions")
 ENDED_PHASES = frozenset({"Succeeded", "Failed"})
 
@@ -28,13 +25,10 @@ ENDED_PHASES = frozenset({"Succeeded", "Failed"})
 class Collector:
     """Queues every change of the store and processes the queue on `run`."""
 
-    def __init__(
-        self, store: Store, registry: Registry, deleter: Deleter, stop_serving: Callable[[str], None]
-    ) -> None:
+    def __init__(self, store: Store, registry: Registry, deleter: Deleter) -> None:
         self._store = store
         self._registry = registry
         self._deleter = deleter
-        self._stop_serving = stop_serving
         self._changes: deque[tuple[GroupResource, ObjectChange]] = deque()
 
     def enqueue(self, resource: GroupResource, change: ObjectChange) -> None:
@@ -64,7 +58,7 @@ class Collector:
             self._finish_pod_group(obj)
         self._finish_namespace(namespace_of(obj))
         if resource == DEFINITIONS:
-            self._stop_serving(name_of(obj))
+            self._registry.define(name_of(obj), ())
 
     def _on_written(self, resource: GroupResource, change: ObjectChange) -> None:
         live = self._live(resource, change.record.obj)

@@ -73,9 +73,6 @@ class HttpTarget:
         """Close idle connections."""
         self._pool.clear()
 
-    def __repr__(self) -> str:
-        return self.url
-
 
 LONGEST_ANSWER = 768
 """Bytes of a failed answer's body that a dead letter can carry, as 1024 characters of base64.
