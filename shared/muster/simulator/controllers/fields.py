@@ -33,11 +33,8 @@ def annotations_of(item: Object) -> dict[str, str]:
 
 def controller_of(item: Object) -> Object | None:
     """Return the owner reference with `controller: true`, or None (metav1.GetControllerOf)."""
-    for reference in item["metadata"].get("ownerReferences") or []:
-        if reference.get("controller"):
-            owner: Object = reference
-            return owner
-    return None
+    owners: list[Object] = item["metadata"].get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), None)
 
 
 def controller_reference(owner: Object) -> Object:

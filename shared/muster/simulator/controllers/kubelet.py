@@ -93,15 +93,10 @@ class KubeletController:
         if since + delay > now:
             return Result(requeue_after=since + delay - now)
         self._since.pop(uid, None)
-        match stage:
-            case "run":
-                return Result((_status(pod, _running(now)),))
-            case "complete":
-                return Result((_status(pod, {"phase": "Succeeded"}),))
-            case "collect":
-                return Result((_status(pod, {"phase": "Failed"}),))
-            case _:
-                return Result(_deletion(pod))
+        if stage == "delete":
+            return Result(_deletion(pod))
+        statuses = {"run": _running(now), "complete": {"phase": "Succeeded"}, "collect": {"phase": "Failed"}}
+        return Result((_status(pod, statuses[stage]),))
 
 
 def _running(now: float) -> Object:

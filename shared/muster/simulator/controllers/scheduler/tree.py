@@ -180,8 +180,9 @@ def _schedule(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attemp
     """Return the placement with the most pods, then the first by name; its pods stay on `nodes`."""
     placements = _placements(group, nodes, allowed)
     attempts: list[Attempt] = []
+    place = _place_pods if group.is_leaf else _place_children
     for placement in placements:
-        attempt = _try(group, nodes, placement)
+        attempt = place(group, nodes, placement)
         _undo(attempt, nodes)
         attempts.append(attempt)
     successful = [attempt for attempt in attempts if attempt.status.ok]
@@ -214,11 +215,7 @@ def _placements(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> list
     return [frozenset(domains[value]) for value in sorted(domains)]
 
 
-def _try(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attempt:
-    return _try_pods(group, nodes, allowed) if group.is_leaf else _try_children(group, nodes, allowed)
-
-
-def _try_pods(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attempt:
+def _place_pods(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attempt:
     queued = group.queued()
     remaining, scheduled = len(queued), len(group.bound)
     status = _feasible(group, scheduled, remaining)
@@ -242,7 +239,7 @@ def _try_pods(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attemp
     return attempt
 
 
-def _try_children(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attempt:
+def _place_children(group: GroupTree, nodes: Nodes, allowed: frozenset[str]) -> Attempt:
     remaining, scheduled = len(group.children), 0
     status = _feasible(group, scheduled, remaining)
     attempt = Attempt(group, status or Status(ok=False))
