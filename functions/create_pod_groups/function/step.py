@@ -29,7 +29,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> OwnerGroups:
     live, resolved = read_owner(cluster, subject, by_workload=True)
     if isinstance(resolved, NoOp) or not live.workloads:
         return OwnerGroups(resolved, LiveMembers())
-    return OwnerGroups(resolved, read_groups(cluster, live, resolved))
+    return OwnerGroups(resolved, read_groups(cluster, resolved))
 
 
 STEP = Step(

@@ -60,7 +60,7 @@ def observe(cluster: Cluster, subject: ObjectRef) -> ConditionInputs | PlacedInp
     if isinstance(resolved, NoOp):
         return ConditionInputs(resolved, LiveMembers())
     members = read_members(cluster, live, resolved)
-    return ConditionInputs(resolved, members, failed_create(cluster, live, resolved, members))
+    return ConditionInputs(resolved, members, failed_create(cluster, resolved, members))
 
 
 def plan(inputs: ConditionInputs | PlacedInputs | GatheredPods, now: datetime) -> Decision:

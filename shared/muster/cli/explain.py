@@ -330,7 +330,7 @@ def _conditions_now(
     members = read_members(cluster, live, resolved)
     if not (members.pods or members.groups):
         return ()
-    events = failed_create(cluster, live, resolved, members)
+    events = failed_create(cluster, resolved, members)
     return owner_status(resolved, members, events, now).conditions
 
 

@@ -45,12 +45,13 @@ def read_members(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner | No
     return LiveMembers(jobs, pods, groups, above)
 
 
-def read_groups(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner) -> LiveMembers:
+def read_groups(cluster: Cluster, resolved: ResolvedOwner) -> LiveMembers:
     """Return the Jobs, PodGroups and CompositePodGroups of an owner, without its pods.
 
     The Jobs are those in the API server's cache: a Job that is missing there counts in full, and a change of
     its size that is missing has an event of its own. The groups of a new Workload are not read.
     """
+    live = resolved.live
     if cluster.expects_new and live.musters_workload is not None and isinstance(live.runner, Job):
         return LiveMembers((live.runner,))
     jobs = jobs_of(cluster, live, as_of=FROM_CACHE)
@@ -183,16 +184,14 @@ def _pod_group_name(pod: Object) -> str:
     return name
 
 
-def failed_create(cluster: Cluster, live: LiveOwner, resolved: ResolvedOwner, members: LiveMembers) -> str:
+def failed_create(cluster: Cluster, resolved: ResolvedOwner, members: LiveMembers) -> str:
     """Return the latest Event about Jobs or pods that an owner lacks: a full quota is reported nowhere else.
 
     The Job controller writes FailedCreate on the Job, JobSet JobCreationFailed on the JobSet (v0.12.0,
     pkg/controllers/jobset_controller.go).
     """
-    jobs, runner = members.jobs, live.runner
+    jobs, runner = members.jobs, resolved.live.runner or resolved.owner
     first_jobs = sum(pod_set.jobs for pod_set in resolved.pod_sets.pod_sets if not pod_set.waits_for)
-    if runner is None:
-        return ""
     if len(jobs) < first_jobs:
         uids, reason = {runner.metadata.uid}, "JobCreationFailed"
     elif len(members.pods) < sum(job.spec.parallelism for job in jobs):

@@ -17,10 +17,6 @@ _REQUIREMENT = re.compile(r"(?P<absent>!)?(?P<key>[\w./-]+)(?:(?P<operator>!?==?
 _LABEL = re.compile(r"[\w./-]+=[\w.-]+")
 
 
-class ReadOnlyError(Exception):
-    """A step tried to write to a read-only cluster."""
-
-
 class Snapshot:
     """A cluster of objects as they were at one moment, without writes."""
 
@@ -70,8 +66,8 @@ class Snapshot:
         return by_value.get(value, ())
 
     def write(self, action: Action, manager: str) -> Object:
-        """Raise ReadOnlyError."""
-        raise ReadOnlyError(f"{manager} may not {action.verb} {action.target}")
+        """Raise RuntimeError: only executing a plan writes."""
+        raise RuntimeError(f"{manager} may not {action.verb} {action.target}")
 
     def served_versions(self, group: str) -> frozenset[str]:
         """Return the API as Kubernetes 1.37 with all feature gates serves it."""
