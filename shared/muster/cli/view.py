@@ -32,7 +32,7 @@ from muster.objects.resources import NODES
 from muster.replay.activity import Activity
 from muster.replay.files import read_events
 from muster.replay.snapshots import read_snapshots
-from muster.replay.timeline import Timeline, recorded
+from muster.replay.timeline import BEFORE_SEEN, Timeline, recorded
 
 _TICK_SECONDS = 0.2
 _PING_SECONDS = 15
@@ -171,7 +171,8 @@ def _follow(
                         timeline.add_change(one.at, one.change, one.object)
                     elif one.acted:
                         timeline.add_run(one)
-                timeline.publish()
+                # A function says what it wrote after its writes were seen, and stands before them.
+                timeline.publish(time.time() - BEFORE_SEEN)
                 time.sleep(_TICK_SECONDS)
 
 

@@ -6,6 +6,8 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from math import inf
 from typing import Any
 
 import yaml
@@ -31,7 +33,7 @@ MOST_ENTRIES = 5000
 _AT_ONCE = 300
 """In namespaces of at most so many objects the change of each pod is shown with the rows that it led to."""
 
-_BEFORE_SEEN = 0.5
+BEFORE_SEEN = 0.5
 """Seconds between the end of a function and the watch event of a write of it, at most."""
 
 _LONGEST_VALUE = 400
@@ -79,7 +81,7 @@ class Timeline:
             self.settle()
 
     def add_run(self, activity: Activity) -> None:
-        """Add what a function did for an event, before the first of its writes."""
+        """Add what a function did for an event."""
         kind, _, place = activity.about.partition(" ")
         namespace, _, name = place.rpartition("/")
         fields = ("step", "trigger", "outcome", "reason", "message", "actions")
@@ -87,13 +89,6 @@ class Timeline:
         named = kind, namespace, name
         self._add(activity.at, named, {"run": run}, self._views[namespace].get(named))
         self.settle()
-        entry, by = self._ready.pop(), f"muster-{activity.step.replace('_', '-')}"
-        writes = [one for one in self._ready if one.get("by") == by and "claimed" not in one]
-        writes = [one for one in writes if abs(one["at"] - activity.at) < _BEFORE_SEEN][: activity.actions]
-        for write in writes:
-            write["claimed"] = True
-        entry["at"] = min([entry["at"], *(write["at"] for write in writes)])
-        self._ready.insert(self._ready.index(writes[0]) if writes else len(self._ready), entry)
 
     def settle(self) -> None:
         """Give the entries so far the rows that they changed."""
@@ -107,18 +102,39 @@ class Timeline:
             self._ready[-1]["rows"] |= self._changed_rows(name, gangs[name])
         self._pending.clear()
 
-    def publish(self) -> None:
-        """Let readers see the entries so far."""
+    def publish(self, before: float = inf) -> None:
+        """Let readers see the entries so far, up to the first that is not from before a time."""
         self.settle()
-        if self._ready:
+        for entry in list(self._ready):
+            if "run" in entry and "claimed" not in entry and entry["at"] < before:
+                self._put_before_its_writes(entry)
+        ready = list(takewhile(lambda entry: entry["at"] < before, self._ready))
+        if ready:
+            del self._ready[: len(ready)]
             with self._grown:
-                self._entries += self._ready
-                self._ready = []
+                self._entries += ready
                 for entry in self._entries[:-MOST_ENTRIES]:
                     self._base |= entry["rows"]
                 self.first += max(0, len(self._entries) - MOST_ENTRIES)
                 del self._entries[:-MOST_ENTRIES]
                 self._grown.notify_all()
+
+    def _put_before_its_writes(self, run: dict[str, Any]) -> None:
+        """Move a run before the first of its writes: those of its gang that were seen next to its end."""
+        by, end = f"muster-{run['run']['step'].replace('_', '-')}", run["at"]
+        free = [
+            (abs(one["at"] - end), place)
+            for place, one in enumerate(self._ready)
+            if (one.get("by"), one["gang"]) == (by, run["gang"]) and "claimed" not in one
+        ]
+        nearest = [place for away, place in sorted(free) if away < BEFORE_SEEN][: run["run"]["actions"]]
+        writes = [self._ready[place] for place in sorted(nearest)]
+        for one in (run, *writes):
+            one["claimed"] = True
+        if writes:
+            run["at"] = min(end, writes[0]["at"])
+            self._ready.remove(run)
+            self._ready.insert(self._ready.index(writes[0]), run)
 
     def wait(self, number: int, seconds: float) -> bool:
         """Wait until there are more entries than a number, for some time at most; whether there are."""
