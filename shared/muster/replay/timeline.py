@@ -121,18 +121,17 @@ class Timeline:
 
     def _put_before_its_writes(self, run: dict[str, Any]) -> None:
         """Move a run before the first of its writes: those of its gang that were seen next to its end."""
-        by, end = f"muster-{run['run']['step'].replace('_', '-')}", run["at"]
-        free = [
-            (abs(one["at"] - end), place)
-            for place, one in enumerate(self._ready)
+        by = f"muster-{run['run']['step'].replace('_', '-')}"
+        writes = [
+            one
+            for one in self._ready
             if (one.get("by"), one["gang"]) == (by, run["gang"]) and "claimed" not in one
         ]
-        nearest = [place for away, place in sorted(free) if away < BEFORE_SEEN][: run["run"]["actions"]]
-        writes = [self._ready[place] for place in sorted(nearest)]
+        writes = [one for one in writes if abs(one["at"] - run["at"]) < BEFORE_SEEN][: run["run"]["actions"]]
         for one in (run, *writes):
             one["claimed"] = True
         if writes:
-            run["at"] = min(end, writes[0]["at"])
+            run["at"] = min(run["at"], writes[0]["at"])
             self._ready.remove(run)
             self._ready.insert(self._ready.index(writes[0]), run)
 
