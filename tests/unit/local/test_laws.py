@@ -42,8 +42,8 @@ GOOD = [
     _pod("b", node="n2"),
 ]
 
-SUSPENDED = [*GOOD[:-1], ("Pod", "DELETED", GOOD[-2][2]), GOOD[-1], ("Pod", "DELETED", GOOD[-1][2])]
-"""A Job that is suspended while the scheduler binds its pods."""
+SUSPENDED = [*GOOD[:-2], ("Pod", "DELETED", _pod("a")[2]), GOOD[-1], ("Pod", "DELETED", GOOD[-1][2])]
+"""A Job that is suspended after the scheduler placed it."""
 
 
 def _timeline(changes: Sequence[Change], seconds_between: float = 0.01) -> list[Entry]:
@@ -134,6 +134,11 @@ BROKEN = [
 def test_a_law_that_is_broken_says_so(law: Law, changes: list[Change]) -> None:
     """One wrong order or one missing pod is one breach."""
     assert len(law(_timeline(changes))) == 1
+
+
+def test_a_gang_is_not_bound_long_after_it_could_be() -> None:
+    """One that lost a pod more than five seconds ago waits for another."""
+    assert len(laws.no_gang_is_bound_before_it_can_be(_timeline(SUSPENDED, 3))) == 1
 
 
 def test_every_law_can_be_broken() -> None:

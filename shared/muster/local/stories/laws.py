@@ -7,6 +7,7 @@ tests/unit/local/test_laws.py shows that each of them can fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from math import inf
 
 from muster.local.stories.watching import Entry, apply_entry
 from muster.policy.group_labels import GATE
@@ -18,30 +19,30 @@ BINDING_SECONDS = 5.0
 
 
 def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
-    """When the first pod of a gang is bound, at least minCount of its pods exist without a gate.
+    """A pod of a gang is bound when at least minCount pods of the gang exist without a gate.
 
-    The scheduler placed all of them then: one may be bound while others are being deleted.
+    Or existed five seconds before at most: pods may be deleted after the scheduler placed the gang.
     """
     violations, pods, groups = [], dict[str, Object](), dict[str, Object]()
-    placed = set[str]()
+    whole = dict[str, float]()
     for entry in entries:
         if entry.kind == "PodGroup":
             apply_entry(groups, entry)
         if entry.kind != "Pod":
             continue
-        before = pods.get(entry.name, {})
+        was_bound = bool(_node(pods.get(entry.name, {})))
         apply_entry(pods, entry)
-        if entry.change == "DELETED":
-            placed.discard(entry.name)
-            continue
         group = group_of(entry.object)
-        if not group or _node(before) or not _node(entry.object):
+        if entry.change == "DELETED":
+            whole.pop(entry.name, None)
+        if entry.change == "DELETED" or group not in groups:
             continue
-        required = min_count(groups.get(group))
-        members = {name for name, pod in pods.items() if group_of(pod) == group and not gates(pod)}
+        required = min_count(groups[group])
+        members = [name for name, pod in pods.items() if group_of(pod) == group and not gates(pod)]
         if len(members) >= required:
-            placed |= members
-        elif entry.name not in placed:
+            whole |= dict.fromkeys(members, entry.at)
+        newly_bound = _node(entry.object) and not was_bound
+        if newly_bound and entry.at - whole.get(entry.name, -inf) >= BINDING_SECONDS:
             violations.append(
                 f"{entry.name} was bound when {len(members)} of {required} pods of {group} could be"
             )
