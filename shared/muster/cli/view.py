@@ -171,7 +171,7 @@ def _follow(
                         timeline.add_change(one.at, one.change, one.object)
                     elif one.acted:
                         timeline.add_run(one)
-                # A function says what it wrote after its writes were seen, and stands before them.
+                # The log line of a function comes after its writes, and is shown before them.
                 timeline.publish(time.time() - BEFORE_SEEN)
                 time.sleep(_TICK_SECONDS)
 

@@ -103,7 +103,7 @@ class Timeline:
         self._pending.clear()
 
     def publish(self, before: float = inf) -> None:
-        """Let readers see the entries so far, up to the first that is not from before a time."""
+        """Let readers see the entries from before a time (seconds since the epoch); by default all."""
         self.settle()
         for entry in list(self._ready):
             if "run" in entry and "claimed" not in entry and entry["at"] < before:

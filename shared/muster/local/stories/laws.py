@@ -24,7 +24,7 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
     Or existed five seconds before at most: pods may be deleted after the scheduler placed the gang.
     """
     violations, pods, groups = [], dict[str, Object](), dict[str, Object]()
-    whole = dict[str, float]()
+    last_whole = dict[str, float]()  # by pod: when it was last one of minCount pods without a gate
     for entry in entries:
         if entry.kind == "PodGroup":
             apply_entry(groups, entry)
@@ -34,15 +34,15 @@ def no_gang_is_bound_before_it_can_be(entries: Sequence[Entry]) -> list[str]:
         apply_entry(pods, entry)
         group = group_of(entry.object)
         if entry.change == "DELETED":
-            whole.pop(entry.name, None)
+            last_whole.pop(entry.name, None)
         if entry.change == "DELETED" or group not in groups:
             continue
         required = min_count(groups[group])
         members = [name for name, pod in pods.items() if group_of(pod) == group and not gates(pod)]
         if len(members) >= required:
-            whole |= dict.fromkeys(members, entry.at)
+            last_whole |= dict.fromkeys(members, entry.at)
         newly_bound = _node(entry.object) and not was_bound
-        if newly_bound and entry.at - whole.get(entry.name, -inf) >= BINDING_SECONDS:
+        if newly_bound and entry.at - last_whole.get(entry.name, -inf) >= BINDING_SECONDS:
             violations.append(
                 f"{entry.name} was bound when {len(members)} of {required} pods of {group} could be"
             )
